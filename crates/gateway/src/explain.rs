@@ -16,6 +16,7 @@ use crate::{
     operation::OperationInput,
     prepare::Prepared,
     receive::GraphqlRequest,
+    schema::brokers::brokers_text,
     schema::operation::PlannedOperation,
     schema::state::SchemaState,
     shared::context::{Identity, RequestContext},
@@ -61,6 +62,7 @@ impl Gateway {
         let (mut parts, ()) = Request::new(()).into_parts();
         (parts.method, parts.headers) = (Method::POST, headers);
         let recorder = Recorder {
+            state: Arc::clone(&serving.state),
             sections: RefCell::default(),
             is_executed,
             has_timings,
@@ -99,6 +101,7 @@ impl Gateway {
 
 /// Notes what comes of every stage.
 struct Recorder {
+    state: Arc<SchemaState>,
     /// Names of stages, and texts.
     sections: RefCell<Vec<(&'static str, String)>>,
     is_executed: bool,
@@ -113,7 +116,11 @@ impl StageObserver for Recorder {
             StageEvent::Prepare(state, prepared) => {
                 self.note(PREPARE, prepared_text(state, prepared))
             }
-            StageEvent::Plan(planned, _) => self.note(PLAN, plan_text(planned)),
+            StageEvent::Plan(planned, _) => {
+                let mut text = plan_text(planned);
+                brokers_text(&self.state.supergraph, &planned.plan, &mut text);
+                self.note(PLAN, text);
+            }
             StageEvent::Execute(planned, output) => {
                 self.note(
                     EXECUTE,

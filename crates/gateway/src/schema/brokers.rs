@@ -1,13 +1,14 @@
 //! Message brokers of a configuration, and the event subgraphs that they stand in for.
 
-use std::sync::Arc;
+use std::{fmt::Write, sync::Arc};
 
 use ogive_brokers::{
     Brokers, ConnectionSettings, Credentials, EventService, ProviderSettings, QueueLimits,
     Reconnect, Settings, TlsSettings,
 };
 use ogive_config::{BrokerTlsOptions, BrokerUserOptions, Config, ScramWord, SecretText};
-use ogive_federation::{Broker, Supergraph};
+use ogive_federation::{Broker, EventAction, Supergraph};
+use ogive_plan::Plan;
 use ogive_transport::{Endpoint, EndpointError, Pem};
 
 /// Puts brokers in the place of event subgraphs. Nothing is done where there are none.
@@ -48,6 +49,48 @@ pub(crate) fn stand_in(
         ) {
             endpoint.service = Some(Arc::new(service));
             endpoint.replicas = Err(EndpointError::Missing);
+        }
+    }
+}
+
+/// One line for each root field of a plan that is bound to a broker.
+pub(crate) fn brokers_text(supergraph: &Supergraph, plan: &Plan, out: &mut String) {
+    for (id, fetch) in plan.fetches.iter() {
+        let pieces = fetch.segments.iter().map(|segment| &*segment.text);
+        let text: String = pieces.collect();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for field in &supergraph.events {
+            let name = supergraph.schema.field_name(field.field);
+            let is_of = field.subgraph.0 == fetch.subgraph
+                && field.kind.as_str() == fetch.kind.as_str()
+                && words.clone().any(|word| word == name);
+            if !is_of {
+                continue;
+            }
+            let does = match field.action {
+                EventAction::Subscribe => "hears",
+                EventAction::Publish => "publishes on",
+                EventAction::Request => "asks",
+            };
+            let channels = field.channels.join("`, `");
+            let (broker, provider) = (field.broker.name(), &field.provider);
+            let _ = write!(
+                out,
+                "\nfetch {}: `{name}` {does} `{channels}` of {broker} `{provider}`",
+                id.0
+            );
+            if let Some(consumer) = &field.consumer {
+                let (position, stream) = (&consumer.consumer, &consumer.stream);
+                let _ = write!(
+                    out,
+                    ", from the position `{position}` in the stream `{stream}`"
+                );
+            }
+            out.push_str(if field.filter.is_some() {
+                ", filtered\n"
+            } else {
+                "\n"
+            });
         }
     }
 }

@@ -175,6 +175,15 @@ impl NatsClient {
         self.write(&format!("PUB {subject} {}\r\n{payload}\r\n", payload.len()));
         self.flush();
     }
+    /// Publishes many at once.
+    pub(super) fn publish_all(&mut self, subject: &str, payloads: impl Iterator<Item = String>) {
+        let mut text = String::new();
+        for payload in payloads {
+            text.push_str(&format!("PUB {subject} {}\r\n{payload}\r\n", payload.len()));
+        }
+        self.write(&text);
+        self.flush();
+    }
     pub(super) fn subscribe(&mut self, subject: &str) {
         self.write(&format!("SUB {subject} 1\r\n"));
         self.flush();

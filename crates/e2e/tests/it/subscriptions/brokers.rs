@@ -103,16 +103,19 @@ impl Evented {
     }
     /// Tries so often to reach a broker that was lost.
     fn trying(events: &str, yaml: &str, attempts: u32) -> Evented {
-        let feed = Feed::start();
         let subscription =
             format!("enabled: true, reconnect_delay: 100ms, max_reconnect_attempts: {attempts}");
-        let yaml = format!(
-            "subscription: {{ {subscription} }}\ninclude_subgraph_errors: {{ all: true }}\n{yaml}"
-        );
-        let mut config = config(&yaml);
-        let events = format!(
-            "{events}\ntype Review @key(fields: \"id\", resolvable: false) {{ id: ID! @external }}"
-        );
+        Evented::plain(
+            events,
+            &format!("subscription: {{ {subscription} }}\n{yaml}"),
+        )
+    }
+    /// With all options as they are given.
+    fn plain(events: &str, yaml: &str) -> Evented {
+        let feed = Feed::start();
+        let mut config = config(&format!("include_subgraph_errors: {{ all: true }}\n{yaml}"));
+        let review = "type Review @key(fields: \"id\", resolvable: false) { id: ID! @external }";
+        let events = format!("{events}\n{review}");
         let inputs = [("events", events.as_str()), ("texts", TEXTS)];
         let inputs = inputs.map(|(name, sdl)| SubgraphInput { name, url: "", sdl });
         let url = Url(format!("{}/texts", feed.url()));
@@ -591,4 +594,119 @@ fn brokers_are_spoken_to_over_tls() {
         );
     }
     let _ = std::fs::remove_dir_all(folder);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn explaining_names_the_broker_and_the_subject() {
+    let nowhere = "events: { providers: { nats: [{ url: 'nats://127.0.0.1:1' }] } }\n";
+    let graph = Evented::with(NATS, nowhere);
+    let input = ogive_gateway::ExplainInput {
+        request: ogive_gateway::GraphqlRequest {
+            query: ADDED.to_owned(),
+            may_subscribe: true,
+            ..Default::default()
+        },
+        headers: http::HeaderMap::new(),
+        caller: None,
+        is_executed: false,
+        has_timings: false,
+    };
+    let worker = ogive_gateway::WorkerState::new();
+    let text = graph.served.gateway.explain(input, &worker).await;
+    let line = "fetch 0: `added` hears `reviews.{{ args.of }}` of nats `default`\n";
+    assert!(text.contains(line), "{text}");
+}
+
+/// The example of `docs/events.md` with the demo's other subgraphs.
+#[test]
+fn the_documented_example_composes_and_its_events_reach_clients() {
+    if !runs("nats-server") {
+        return left_out(NO_NATS);
+    }
+    let page = include_str!("../../../../../docs/events.md");
+    let example = include_str!("../../../../../examples/events/events.graphql");
+    let shown = page
+        .split("```graphql\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
+    assert!(example.ends_with(shown), "{shown}");
+    let yaml = page
+        .split("```yaml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
+    let server = Server::nats(&[]);
+    let products = "
+        extend schema @link(url: \"https://specs.apollo.dev/federation/v2.3\", import: [\"@key\"])
+        type Query { ping: Int }
+        type Product @key(fields: \"sku\") { sku: ID! }";
+    let mut config = config(&yaml.replace("127.0.0.1:4222", &server.address.to_string()));
+    config.supergraph.introspection = true;
+    let inputs = [("events", example), ("products", products)];
+    let inputs = inputs.map(|(name, sdl)| SubgraphInput { name, url: "", sdl });
+    let composed = compose(&inputs, &ComposeOptions::default());
+    let supergraph = composed
+        .supergraph_sdl
+        .unwrap_or_else(|| panic!("{:#?}", composed.errors));
+    let served = Served::start(state(&supergraph, &config), &config);
+    let query = "subscription { productChanged(sku: \"HP-101\") { __typename sku } }";
+    let mut client = Client::subscribe(served.address, SSE, query);
+    let mut nats = NatsClient::connect(server.address);
+    let probe = "{\"__typename\":\"Product\",\"sku\":\"HP-101\"}";
+    wait("nobody subscribed", || {
+        nats.is_heard("products.HP-101", probe)
+    });
+    assert!(
+        client
+            .until("}\n\n")
+            .contains("{\"__typename\":\"Product\",\"sku\":\"HP-101\"}")
+    );
+    // What a mutation publishes is an event, too.
+    let answer = post(
+        served.address,
+        "mutation { announce(sku: \"HP-101\", note: \"new\") { success } }",
+    );
+    assert_eq!(
+        answer.json(),
+        serde_json::json!({"data": {"announce": {"success": true}}})
+    );
+    assert!(client.until("}\n\n").contains("\"sku\":\"HP-101\""));
+}
+
+#[test]
+fn a_burst_of_a_broker_arrives_whole_and_in_order() {
+    const EVENTS: usize = 20_000;
+    if !runs("nats-server") {
+        return left_out(NO_NATS);
+    }
+    let server = Server::nats(&[]);
+    let yaml = nats_yaml(&server).replace(
+        "events:",
+        "subscription: { enabled: true, queue_capacity: 50_000, queue_bytes: 64MiB }\nevents:",
+    );
+    let graph = Evented::plain(
+        "type Subscription { added(of: ID!): Int @edfs__natsSubscribe(subjects: [\"n.{{ args.of }}\"]) }",
+        &yaml,
+    );
+    let mut clients = Vec::new();
+    let mut nats = NatsClient::connect(server.address);
+    for _ in 0..5 {
+        clients.push(graph.subscribe("subscription { added(of: 1) }"));
+    }
+    wait("nobody subscribed", || nats.is_heard("n.1", "-1"));
+    wait("a client is not there", || graph.counts().open == 5);
+    assert_eq!(graph.counts().sources, 1);
+    nats.publish_all("n.1", (0..EVENTS).map(|n| n.to_string()));
+    for client in &mut clients {
+        for n in 0..EVENTS {
+            let expected = format!("{{\"added\":{n}}}");
+            let mut found = client.until("}\n\n");
+            while n == 0 && found.contains("-1") {
+                found = client.until("}\n\n");
+            }
+            assert!(found.contains(&expected), "{expected}: {found}");
+        }
+    }
+    assert_eq!(graph.counts().dropped, 0);
 }
