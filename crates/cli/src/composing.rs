@@ -14,6 +14,7 @@ use anyhow::Result;
 use ogive_base::{Diagnostic, Severity, Sources, diagnostic::line_column};
 use ogive_compose::{ComposeOptions, Composed, Composer};
 use ogive_gateway::router::dev_diagnostics::DevDiagnostics;
+use ogive_sources::told;
 use ogive_workshop::{
     codes::UNREADABLE_INPUT,
     inputs::Inputs,
@@ -25,7 +26,6 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::{
-    changes,
     feed::Feed,
     played::Played,
     terminal::{self, Rendered, Unreadable},
@@ -158,7 +158,7 @@ impl Composing {
         let changes = self.live.take_changes();
         if **self.good.borrow() != **sdl {
             self.why
-                .send_replace(changes::told(&changes, "").map_or(COMPOSED.into(), Arc::from));
+                .send_replace(told(&changes, "").map_or(COMPOSED.into(), Arc::from));
             self.good.send_replace(sdl.as_str().into());
         }
         true

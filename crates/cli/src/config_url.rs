@@ -8,13 +8,10 @@ use std::{convert::Infallible, path::Path, path::PathBuf, sync::Arc, time::Durat
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::is_loopback;
+use ogive_sources::{Poller, PollerOptions, TextReader};
 use tokio::sync::watch;
 
-use crate::{
-    load,
-    polling::{Poller, PollerOptions, Take},
-    terminal,
-};
+use crate::{load, terminal};
 
 /// How long the URL may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -87,6 +84,7 @@ impl ConfigPolling {
         let url = url.to_str().unwrap_or_default();
         let interval = ogive_config::parse_duration(&arguments.config_poll_interval);
         let how = PollerOptions {
+            shown: ogive_config::without_secrets(url),
             headers: headers(&arguments.config_header)?,
             interval: interval
                 .map_err(|help| terminal::error("`--config-poll-interval` is no time", help))?
@@ -135,7 +133,7 @@ impl ConfigPolling {
         self.poller.run(take).await
     }
 
-    fn take(&self) -> Arc<impl Take + use<>> {
+    fn take(&self) -> Arc<impl TextReader + use<>> {
         let good = Arc::clone(&self.good);
         Arc::new(move |from: &str, text: &str| take(&good, from, text))
     }

@@ -3,7 +3,6 @@
 //! One file per command; [`load`] reads files and renders what is wrong with them, [`terminal`] writes to people.
 
 mod bench;
-mod changes;
 mod check;
 mod compose;
 mod composing;

@@ -2,26 +2,18 @@
 //!
 //! The new configuration and supergraph are read, checked and warmed up on a thread of their own, beside the ones that
 //! serve, and swapped by one pointer. Whatever is wrong with them is logged, and what was served before goes on.
-//! Files are looked at by size, time and identity, which needs no help of the operating system and works on every
-//! mounted volume, links of config maps included.
+//! How files are looked at: [`FileLooks`].
 
-use std::{
-    convert::Infallible,
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use ogive_config::Config;
 use ogive_gateway::Gateway;
+use ogive_sources::{FileLooks, FirstLook, told};
 use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    changes,
     config_url::RemoteText,
     feed::Feed,
     restart::{held, needs_restart},
@@ -34,9 +26,6 @@ const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Most keys that are named because they are gone.
 const GONE_SHOWN_MAX: usize = 20;
 
-/// What a file looks like from outside; `None` if it is not there.
-type Look = Option<(u64, u64, i64, i64)>;
-
 /// What is needed to load again what was loaded at the start.
 pub(crate) struct Reloading {
     arguments: Arc<Arguments>,
@@ -45,7 +34,7 @@ pub(crate) struct Reloading {
     first: Arc<Config>,
     gateway: Arc<Gateway>,
     hangup: Signal,
-    seen: Vec<(PathBuf, Look)>,
+    seen: FileLooks,
     feed: Option<Feed>,
     remote: Option<RemoteText>,
 }
@@ -66,7 +55,7 @@ impl Reloading {
             config,
             gateway,
             hangup,
-            seen: Vec::new(),
+            seen: FileLooks::default(),
         };
         reloading.seen = reloading.look();
         reloading.arguments.take();
@@ -88,13 +77,13 @@ impl Reloading {
             let seen = if self.config.hot_reload.enabled && why != "SIGHUP" {
                 self.seen.clone()
             } else {
-                Vec::new()
+                FileLooks::default()
             };
             let first = Arc::clone(&self.first);
             let loaded = tokio::task::spawn_blocking(move || -> Result<_> {
                 let config = arguments.config()?;
                 let (state, options) = arguments.compile(&held(&first, &config))?;
-                if seen.iter().any(|(path, before)| look(path) != *before) {
+                if seen.again() != seen {
                     return Ok(None);
                 }
                 Ok(Some((gateway.reload_all(state, options), config)))
@@ -115,7 +104,7 @@ impl Reloading {
                     }
                     self.config = config;
                     // Another configuration may name another supergraph.
-                    self.seen = self.watch_again();
+                    self.seen = self.look().as_before(&self.seen, FirstLook::Known);
                 }
                 Ok(Err(error)) => {
                     self.count(Event::ReloadRefused);
@@ -141,7 +130,7 @@ impl Reloading {
             };
         }
         let interval = self.config.hot_reload.interval.0.max(INTERVAL_MIN);
-        let mut pending = Vec::new();
+        let mut pending = FileLooks::default();
         loop {
             tokio::select! {
                 _ = self.hangup.recv() => return "SIGHUP".to_owned(),
@@ -151,7 +140,7 @@ impl Reloading {
             }
             // A file that is gone is being replaced; what comes after it counts.
             let now = self.look();
-            if is_settled(&self.seen, &mut pending, &now) {
+            if self.seen.is_settled(&mut pending, &now) {
                 return changed(&self.seen, &now);
             }
         }
@@ -173,37 +162,9 @@ impl Reloading {
             .collect()
     }
 
-    fn look(&self) -> Vec<(PathBuf, Look)> {
-        let paths = self.paths().into_iter();
-        paths
-            .map(|path| (look(&path), path))
-            .map(|(look, path)| (path, look))
-            .collect()
+    fn look(&self) -> FileLooks {
+        FileLooks::look(self.paths())
     }
-
-    /// Keeps what was seen of files that were watched before, so that a change while they were read is not lost.
-    fn watch_again(&self) -> Vec<(PathBuf, Look)> {
-        let mut now = self.look();
-        for (path, look) in &mut now {
-            if let Some((_, before)) = self.seen.iter().find(|(p, _)| p == path) {
-                *look = *before;
-            }
-        }
-        now
-    }
-}
-
-/// Whether files have changed and are whole: one that still changes from look to look is being written, and the first
-/// half of a configuration may be valid, without what protects.
-fn is_settled(
-    seen: &[(PathBuf, Look)],
-    pending: &mut Vec<(PathBuf, Look)>,
-    now: &[(PathBuf, Look)],
-) -> bool {
-    let is_other = now != seen && now.iter().all(|(_, look)| look.is_some());
-    let is_settled = is_other && pending.as_slice() == now;
-    *pending = now.to_vec();
-    is_settled
 }
 
 /// Says which keys a configuration does not set any more: what protected may be gone by mistake.
@@ -222,15 +183,9 @@ fn tell_gone(keys: &[String]) {
 }
 
 /// Which files have changed, as a cause.
-fn changed(before: &[(PathBuf, Look)], now: &[(PathBuf, Look)]) -> String {
-    let other = |file: &&(PathBuf, Look)| !before.contains(file);
-    let names = now
-        .iter()
-        .filter(other)
-        .map(|(path, _)| format!("`{}`", path.display()));
-    let names: Vec<String> = names.collect();
+fn changed(before: &FileLooks, now: &FileLooks) -> String {
     // Without names, the list of files is another one.
-    let told = changes::told(&names, " files");
+    let told = told(&now.changed_since(before), " files");
     told.unwrap_or_else(|| "the files of the configuration have changed".to_owned())
 }
 
@@ -253,41 +208,5 @@ async fn sent(remote: &mut Option<RemoteText>) -> &'static str {
             "the URL has another configuration"
         }
         None => std::future::pending().await,
-    }
-}
-
-fn look(path: &Path) -> Look {
-    let found = fs::metadata(path).ok()?;
-    Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn files(sizes: &[Option<u64>]) -> Vec<(PathBuf, Look)> {
-        let look = |size: &Option<u64>| size.map(|size| (1, size, 0, 0));
-        let files = sizes.iter().enumerate();
-        files
-            .map(|(at, size)| (PathBuf::from(at.to_string()), look(size)))
-            .collect()
-    }
-
-    #[test]
-    fn a_file_counts_once_two_looks_agree() {
-        let seen = files(&[Some(9), Some(9)]);
-        let mut pending = Vec::new();
-        for (now, settled) in [
-            (files(&[Some(9), Some(9)]), false),
-            (files(&[Some(9), Some(0)]), false),
-            (files(&[Some(9), Some(4)]), false),
-            // Gone, as while it is replaced.
-            (files(&[Some(9), None]), false),
-            (files(&[Some(9), None]), false),
-            (files(&[Some(9), Some(8)]), false),
-            (files(&[Some(9), Some(8)]), true),
-        ] {
-            assert_eq!(is_settled(&seen, &mut pending, &now), settled, "{now:?}");
-        }
     }
 }

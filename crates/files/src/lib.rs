@@ -5,6 +5,8 @@
 //! files only: opening a pipe would wait for its other end for ever, and what was read from it cannot be read again.
 //! Commands that read once and end may be given pipes, as shells make them for `<(command)`.
 
+pub mod kept;
+
 use std::{
     fs::{self, File, FileType, Metadata, OpenOptions},
     io::{self, Read},

@@ -8,8 +8,6 @@
 //! they would be guessed; that is why one round of SHA-256 is enough for them, and would not be for passwords.
 
 use std::{
-    fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -19,6 +17,7 @@ use arc_swap::ArcSwap;
 use http::HeaderValue;
 use ogive_base::FastMap;
 use ogive_files::Pipes;
+use ogive_sources::FileLook;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -53,7 +52,7 @@ impl std::fmt::Debug for ApiKeys {
 
 struct Looked {
     at: Instant,
-    found: Option<Look>,
+    found: Option<FileLook>,
 }
 
 /// Callers by the digest of their key.
@@ -128,8 +127,7 @@ impl ApiKeys {
     fn read(&self) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         looked.at = Instant::now();
-        let found = fs::metadata(&self.path).ok();
-        let found = found.map(|f| (f.ino(), f.size(), f.mtime(), f.mtime_nsec()));
+        let found = FileLook::of(&self.path);
         if found.is_some() && found == looked.found {
             return;
         }
@@ -153,9 +151,6 @@ impl ApiKeys {
         }
     }
 }
-
-/// What a file looks like from outside.
-type Look = (u64, u64, i64, i64);
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let text = ogive_files::read(path, FILE_BYTES_MAX, Pipes::Refused);

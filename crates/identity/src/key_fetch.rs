@@ -5,15 +5,14 @@
 //! followed, certificates are checked, and plain http is for this machine unless the configuration says otherwise.
 
 use std::{
-    fs,
-    os::unix::fs::MetadataExt,
     path::Path,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use ogive_files::Pipes;
+use ogive_sources::{FileLook, Validators};
 use ogive_transport::{Http2, Source};
 use serde_json::Value;
 
@@ -39,30 +38,22 @@ pub(crate) enum Answer {
     },
 }
 
-/// What a file looks like from outside.
-type Look = (u64, u64, i64, i64);
-
 /// Fetches a set again and again.
 pub(crate) struct KeyReader<'o> {
     options: &'o KeySourceOptions,
     /// What the last answer is known by, and the URL that it came from.
-    validators: (String, [Option<HeaderValue>; 2]),
-    look: Option<Look>,
+    validators: (String, Validators),
+    stamp: Option<FileLook>,
     /// Where the issuer has its keys, and since when that is known.
     discovered: Option<(String, Instant)>,
 }
-
-const VALIDATORS: [(HeaderName, HeaderName); 2] = [
-    (header::ETAG, header::IF_NONE_MATCH),
-    (header::LAST_MODIFIED, header::IF_MODIFIED_SINCE),
-];
 
 impl<'o> KeyReader<'o> {
     pub(crate) fn new(options: &'o KeySourceOptions) -> Self {
         KeyReader {
             options,
             validators: Default::default(),
-            look: None,
+            stamp: None,
             discovered: None,
         }
     }
@@ -70,7 +61,7 @@ impl<'o> KeyReader<'o> {
     /// What was fetched last could not be used: it is asked for as a whole the next time.
     pub(crate) fn forget(&mut self) {
         self.validators = Default::default();
-        self.look = None;
+        self.stamp = None;
         self.discovered = None;
     }
 
@@ -96,14 +87,13 @@ impl<'o> KeyReader<'o> {
 
     fn read(&mut self, path: &Path) -> Result<Answer, String> {
         // Looked at first: a change while it is read is found the next time.
-        let found = fs::metadata(path).map_err(|error| error.to_string())?;
-        let look = (found.ino(), found.size(), found.mtime(), found.mtime_nsec());
-        if Some(look) == self.look {
+        let stamp = FileLook::of(path);
+        if stamp.is_some() && stamp == self.stamp {
             return Ok(Answer::Same);
         }
         let text = ogive_files::read(path, ANSWER_BYTES_MAX as u64, Pipes::Refused);
         let text = text.map_err(|error| error.to_string())?.into();
-        self.look = Some(look);
+        self.stamp = stamp;
         let max_age = None;
         Ok(Answer::Text { text, max_age })
     }
@@ -140,12 +130,8 @@ impl<'o> KeyReader<'o> {
             _ => self.options.headers.clone(),
         };
         let (of, known) = &self.validators;
-        for (known, (_, asked)) in known.iter().zip(VALIDATORS) {
-            if let Some(known) = known
-                && of == url
-            {
-                headers.insert(asked, known.clone());
-            }
+        if of == url {
+            known.ask(&mut headers);
         }
         let (status, headers, text) = self.get(url, headers).await?;
         match status {
@@ -154,8 +140,7 @@ impl<'o> KeyReader<'o> {
             300..=399 => return Err(format!("it answers {status}; redirects are not followed")),
             status => return Err(format!("it answers {status}")),
         }
-        let validators = VALIDATORS.map(|(name, _)| headers.get(name).cloned());
-        self.validators = (url.to_owned(), validators);
+        self.validators = (url.to_owned(), Validators::of(&headers));
         let max_age = max_age(&headers);
         Ok(Answer::Text { text, max_age })
     }

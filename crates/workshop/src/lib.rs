@@ -13,7 +13,6 @@ pub mod diff;
 pub mod fix;
 pub mod inputs;
 pub mod introspect;
-pub mod kept;
 pub mod lint;
 pub mod live;
 pub mod load;

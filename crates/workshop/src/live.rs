@@ -5,17 +5,11 @@
 //! subgraphs are asked again and again with the entity tag of their last answer; one that fails is left alone for
 //! longer and longer. A subgraph that does not answer keeps its last schema, at the start that of the cache.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use ogive_base::{Diagnostic, Severity};
 use ogive_files::Pipes;
+use ogive_sources::{FileLook, FileLooks, FirstLook};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep},
@@ -52,9 +46,6 @@ impl Default for LiveOptions {
     }
 }
 
-/// What a file looks like from outside; `None` if it is not there.
-type Look = Option<(u64, u64, i64, i64)>;
-
 /// Answer of a subgraph: its name, where it was asked, and what it said.
 type Answered = (String, Origin, Result<Answer, String>);
 
@@ -65,7 +56,7 @@ pub struct Live {
     options: LiveOptions,
     states: BTreeMap<String, State>,
     /// Lists and folders.
-    watched: Vec<(PathBuf, Look)>,
+    watched: FileLooks,
     /// What is wrong with lists and folders.
     refused: Option<Refused>,
     answers: (mpsc::Sender<Answered>, mpsc::Receiver<Answered>),
@@ -80,9 +71,9 @@ struct State {
     /// Why the newest schema is not known.
     trouble: Option<Diagnostic>,
     /// How the file looked when it was read.
-    look: Look,
+    look: Option<FileLook>,
     /// How it looked the last time it differed from `look`.
-    pending: Look,
+    pending: Option<FileLook>,
     etag: Option<String>,
     failures: u32,
     asking: bool,
@@ -115,7 +106,7 @@ impl Live {
             inputs,
             options,
             states: BTreeMap::new(),
-            watched: as_before(&resolved.watched, &[]),
+            watched: watched(&resolved.watched, &FileLooks::default()),
             refused: None,
             answers: mpsc::channel(64),
             changes: Vec::new(),
@@ -189,8 +180,7 @@ impl Live {
     }
 
     fn look_at_lists(&mut self) -> bool {
-        let paths: Vec<PathBuf> = self.watched.iter().map(|(p, _)| p.clone()).collect();
-        let now = looks(&paths);
+        let now = self.watched.again();
         if now == self.watched {
             return false;
         }
@@ -203,27 +193,17 @@ impl Live {
                     .eq(self.states.values().map(|s| &s.entry));
                 let changed = self.refused.take().is_some() || !same;
                 if changed {
-                    self.note_lists(&now);
+                    self.changes.extend(now.changed_since(&self.watched));
                 }
-                self.watched = as_before(&resolved.watched, &now);
+                self.watched = watched(&resolved.watched, &now);
                 self.enter(resolved.entries);
                 changed
             }
             Err(refused) => {
-                self.note_lists(&now);
+                self.changes.extend(now.changed_since(&self.watched));
                 self.watched = now;
                 self.refused = Some(refused);
                 true
-            }
-        }
-    }
-
-    /// Remembers which lists and folders look different now.
-    fn note_lists(&mut self, now: &[(PathBuf, Look)]) {
-        for (path, look) in now {
-            let before = self.watched.iter().find(|(known, _)| known == path);
-            if before.is_none_or(|(_, before)| before != look) {
-                self.changes.push(format!("`{}`", path.display()));
             }
         }
     }
@@ -234,7 +214,7 @@ impl Live {
             let Origin::File(path) = &state.entry.origin else {
                 continue;
             };
-            let now = look(path);
+            let now = FileLook::of(path);
             if now == state.look {
                 state.pending = now;
             } else if now == state.pending {
@@ -358,7 +338,7 @@ impl State {
     fn read(&mut self) {
         match &self.entry.origin {
             Origin::File(path) => {
-                self.look = look(path);
+                self.look = FileLook::of(path);
                 self.pending = self.look;
                 match read_text(path, "subgraph", Pipes::Refused) {
                     Ok(text) => {
@@ -374,20 +354,7 @@ impl State {
     }
 }
 
-fn looks(paths: &[PathBuf]) -> Vec<(PathBuf, Look)> {
-    paths.iter().map(|p| (p.clone(), look(p))).collect()
-}
-
 /// How these looked before they were read. What was not looked at then is read again: it may have changed since.
-fn as_before(paths: &[PathBuf], before: &[(PathBuf, Look)]) -> Vec<(PathBuf, Look)> {
-    let look = |path: &PathBuf| {
-        let found = before.iter().find(|(known, _)| known == path);
-        found.and_then(|(_, look)| *look)
-    };
-    paths.iter().map(|p| (p.clone(), look(p))).collect()
-}
-
-fn look(path: &Path) -> Look {
-    let found = fs::metadata(path).ok()?;
-    Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+fn watched(paths: &[PathBuf], before: &FileLooks) -> FileLooks {
+    FileLooks::look(paths.iter().cloned()).as_before(before, FirstLook::Changed)
 }

@@ -7,13 +7,15 @@ use std::{
 
 use ogive_base::{Diagnostic, Severity, Sources, hash::hash_one};
 use ogive_compose::{ComposeOptions, Composed, Composer, SubgraphInput};
-use ogive_files::Pipes;
+use ogive_files::{
+    Pipes,
+    kept::{Readers, keep},
+};
 
 use crate::{
     Refused, codes,
     inputs::{Entry, Origin, read_text},
     introspect::{Answer, introspect},
-    kept::{Readers, keep},
 };
 
 /// A subgraph that was read.

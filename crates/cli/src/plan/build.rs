@@ -13,9 +13,9 @@ use std::{
 use anyhow::Result;
 use ogive_base::SourceId;
 use ogive_files::Pipes;
+use ogive_files::kept::{Readers, keep};
 use ogive_gateway::{SchemaState, schema::bundle::BundleBuilder};
 use ogive_plan::stable_hash;
-use ogive_workshop::kept::{Readers, keep};
 use serde_json::Value;
 
 use crate::{load, operation::refused, terminal};

@@ -4,7 +4,7 @@
 const NAMES_MAX: usize = 3;
 
 /// One clause about what has changed; `None` without names. `what` is said of those that are not named.
-pub(crate) fn told(names: &[String], what: &str) -> Option<String> {
+pub fn told(names: &[String], what: &str) -> Option<String> {
     match names {
         [] => None,
         [one] => Some(format!("{one} has changed")),
