@@ -165,6 +165,14 @@ impl Run<'_> {
             let command = ["node", "oracle/clients/run.mjs", &binary, "chromium"];
             self.step_of("clients", &command);
         }
+        let installed = self.step(
+            "answers in parts: npm packages",
+            "npm ci --prefix oracle/incremental --no-audit --no-fund",
+        );
+        if installed {
+            let command = ["node", "oracle/incremental/run.mjs", &binary];
+            self.step_of("answers in parts: graphql 17, clients", &command);
+        }
     }
 
     fn fuzz(&mut self) {
