@@ -63,6 +63,8 @@ const TIMES: &[&[&str]] = &[
         "expires",
     ],
     &["authorization", "policies", "http", "timeout"],
+    &["coprocessor", "timeout"],
+    &["coprocessor", "circuit_breaker", "window"],
     &[
         "authentication",
         "router",
@@ -137,6 +139,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
         }
     }
     crate::subgraph_authentication::check(root, config, errors);
+    crate::coprocessor::check(span(root, &["coprocessor"]), config, errors);
     paths(root, config, errors);
     addresses(root, config, errors);
     for node in nodes(root, &["cors", "policies"]) {

@@ -15,6 +15,7 @@
 pub mod authentication;
 pub mod checks;
 mod contradictions;
+pub mod coprocessor;
 mod decode;
 pub mod demand_control;
 pub mod event_sources;
@@ -48,6 +49,7 @@ mod yaml;
 use ogive_base::{Diagnostic, SourceId, Span};
 
 pub use authentication::*;
+pub use coprocessor::*;
 use decode::Decode;
 pub use decode::{OptionDoc, Section};
 pub use demand_control::*;

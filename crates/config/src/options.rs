@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader,
-    DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName, HeaderRule,
-    IncrementalFormat, IntrospectionWord, LabelShare, Listen, LogFormat, OperationWord, Path,
-    Pattern, PeerRange, PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule, ReuseWord,
-    SubscriptionOptions, TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section,
+    CoprocessorOptions, DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName,
+    HeaderRule, IncrementalFormat, IntrospectionWord, LabelShare, Listen, LogFormat, OperationWord,
+    Path, Pattern, PeerRange, PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule,
+    ReuseWord, SubscriptionOptions, TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section,
     scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
 };
 
@@ -66,6 +66,8 @@ section! {
         pub events: EventsOptions = EventsOptions::default(),
         /// What operations may cost.
         pub demand_control: DemandControlOptions = DemandControlOptions::default(),
+        /// A service that is told of requests, and may change or end them.
+        pub coprocessor: CoprocessorOptions = CoprocessorOptions::default(),
         /// Progressive overrides: for which requests a field is taken from its new subgraph.
         pub override_labels: OverrideLabelOptions = OverrideLabelOptions::default(),
         /// Whether clients see the messages of subgraph errors.

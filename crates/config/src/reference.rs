@@ -100,6 +100,7 @@ leaf! {
         let seconds = v.0.iter().map(|ns| (*ns as f64 / 1e9).to_string());
         format!("[{}]", seconds.collect::<Vec<_>>().join(", "))
     };
+    crate::ContextWord, "`true`, `false`, `all`, `deprecated` or selection", |_v| "false".to_owned();
     crate::WarnOnly, "`true`, `false` or list of limits", |_v| "false".to_owned();
     Vec<HeaderName>, "list of texts", |v| {
         let names: Vec<&str> = v.iter().map(|name| &*name.0).collect();

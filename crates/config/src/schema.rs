@@ -124,6 +124,9 @@ fn kind(kind: &str) -> String {
         "`true`, `false` or percentage" => format!(
             r#""anyOf": [{{ "type": ["boolean", "null"] }}, {{ "type": "string", "pattern": "^[0-9.]+ *%$" }}, {expanded}]"#
         ),
+        "`true`, `false`, `all`, `deprecated` or selection" => format!(
+            r#""anyOf": [{{ "enum": [true, false, "all", "deprecated", null] }}, {{ "type": "object", "required": ["selective"], "additionalProperties": false, "properties": {{ "selective": {{ "type": "array", "items": {{ "type": "string" }} }} }} }}, {expanded}]"#
+        ),
         words if words.contains("` or `") || words.contains("`, `") => {
             let words: Vec<String> = words.split('`').skip(1).step_by(2).map(quoted).collect();
             format!(
@@ -137,9 +140,11 @@ fn kind(kind: &str) -> String {
 
 fn json_default(row: &OptionRow) -> String {
     match row.kind.as_str() {
-        "true or false" | "number" | "list of numbers" | "`true`, `false` or list of limits" => {
-            row.default.clone()
-        }
+        "true or false"
+        | "number"
+        | "list of numbers"
+        | "`true`, `false` or list of limits"
+        | "`true`, `false`, `all`, `deprecated` or selection" => row.default.clone(),
         "list of texts" | "text or list of texts" => {
             let inner = row.default.trim_matches(['[', ']']);
             let items: Vec<String> = inner.split(", ").map(quoted).collect();
@@ -193,7 +198,8 @@ fn write_defaults(place: &Place, depth: usize, out: &mut String) {
                     | "list of texts"
                     | "text or list of texts"
                     | "list of numbers"
-                    | "`true`, `false` or list of limits" => row.default.clone(),
+                    | "`true`, `false` or list of limits"
+                    | "`true`, `false`, `all`, `deprecated` or selection" => row.default.clone(),
                     _ => quoted(&row.default),
                 };
                 let _ = writeln!(out, "{indent}# {}\n{indent}{key}: {default}", row.doc);

@@ -73,12 +73,14 @@ impl Coprocessor {
         &self.options
     }
 
-    /// Tells it something, at the URL of a place in the options, and reads what it says.
+    /// Tells it something, at the URL of a place in the options, and reads what it says. `json`: the message with its
+    /// context.
     pub async fn ask(
         &self,
         client: &Client,
         url: usize,
         message: &Message<'_>,
+        json: Vec<u8>,
     ) -> Result<Reply, CoprocessorError> {
         let deadline = Instant::now() + self.options.timeout;
         let unanswered = |what: &str| {
@@ -94,7 +96,7 @@ impl Coprocessor {
         };
         let request = SubgraphRequest {
             subgraph: u32::try_from(url).unwrap_or(u32::MAX),
-            body: Bytes::from(message.to_json()),
+            body: Bytes::from(json),
             idempotent: true,
         };
         let none = HeaderMap::new();

@@ -327,6 +327,18 @@ impl DocumentOptions {
     }
 }
 
+/// Gives a request its document, if it has not got it yet.
+pub(crate) fn resolve_once(
+    request: &mut GraphqlRequest,
+    options: &DocumentOptions,
+    registered: &Registered,
+) -> Result<Option<[u8; 32]>, RequestError> {
+    match request.resolved.take() {
+        Some(resolved) => Ok(*resolved),
+        None => resolve(request, options, registered),
+    }
+}
+
 /// Gives a request its document. The hash, if any, is to be registered once the document has proved valid.
 pub fn resolve(
     request: &mut GraphqlRequest,

@@ -21,7 +21,9 @@ use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput, OperationNames}
 use ogive_operation::answer_locals;
 use ogive_schema::{Schema, introspection::OUTPUT_BYTES_MAX};
 use ogive_telemetry::codes;
-use ogive_transport::{Coalesced, Files, Observer, Reporter, RequestTransport, SharingScope};
+use ogive_transport::{
+    Coalesced, FetchHook, Files, Observer, Reporter, RequestTransport, SharingScope,
+};
 use tokio::time::Instant;
 
 use crate::{
@@ -61,9 +63,10 @@ pub async fn execute(
     };
     let telling = telling(context, &prepared.operation);
     let held = held(&prepared);
-    let (client, endpoints) = (&worker.client, &state.endpoints);
-    let transport = RequestTransport::new(client, endpoints, context.headers, Some(deadline))
+    let (client, headers) = (&worker.client, context.headers_to_send());
+    let transport = RequestTransport::new(client, &state.endpoints, headers, Some(deadline))
         .asked_by(Some(context))
+        .hooked_by(hook(context))
         .observed_by(observer)
         .within(state.options.request_memory.ceiling)
         .counted_in(context.memory(), held)
@@ -92,7 +95,8 @@ pub async fn execute(
     };
     // The same for all clients.
     let asked = (std::ptr::from_ref(&*planned.plan) as usize, &variables);
-    let is_shared = state.options.share_operations && !trace && uploads.is_none();
+    let is_shared =
+        state.options.share_operations && !trace && uploads.is_none() && hook(context).is_none();
     let key = (is_shared && !worker.personal.knows(asked))
         .then(|| OperationKey::new(&planned.plan, &input, &transport))
         .flatten();
@@ -130,10 +134,8 @@ pub async fn execute(
         }
         None => pin!(execution()).await,
     };
-    let Executed {
-        output, headers, ..
-    } = executed;
-    context.add(headers);
+    let output = executed.output;
+    context.add(executed.headers);
     note_exceeded(state, context, &transport);
     let refused = uploads.and_then(|entry| entry.uploads.refused());
     match refused.filter(|_| output.errors > 0) {
@@ -159,7 +161,7 @@ pub(crate) async fn execute_in_parts(
     let transport = RequestTransport::new(
         &worker.client,
         &state.endpoints,
-        context.headers,
+        context.headers_to_send(),
         Some(deadline),
     )
     .asked_by(Some(context))
@@ -224,6 +226,13 @@ fn depends_on_caller(
     !planned.plan.requirements.is_empty()
         || context.view().is_some()
         || authorization.needs_caller_of(&planned.plan)
+}
+
+/// Who looks at requests to subgraphs.
+fn hook<'a>(context: &OperationContext<'a>) -> Option<&'a dyn FetchHook> {
+    let told = context.coprocessor()?;
+    let looks = told.run.stages.looks_at_fetches();
+    looks.then_some(told as &dyn FetchHook)
 }
 
 /// Who tells operators what goes wrong.

@@ -79,6 +79,8 @@ impl Gateway {
             worker,
             telemetry: &self.telemetry,
             record: None,
+            // Nothing is explained that depends on what somebody else says.
+            coprocessor: None,
         };
         let input = OperationInput {
             request: &mut request,

@@ -14,6 +14,7 @@ use ogive_telemetry::Telemetry;
 
 use crate::{
     admit::rates::Admission,
+    coprocessor::settings::{CoprocessorStages, CoprocessorState},
     documents::Registered,
     identify::tokens::Authentication,
     options::GatewayOptions,
@@ -65,6 +66,8 @@ pub(crate) struct Serving {
     pub(crate) authentication: Option<Arc<Authentication>>,
     /// What decides policies, likewise.
     pub(crate) policies: Option<Arc<Policies>>,
+    /// The coprocessor, likewise.
+    pub(crate) coprocessor: Option<CoprocessorState>,
 }
 
 /// What judges tokens and keys; what was there before goes on if the options ask for the same.
@@ -94,6 +97,7 @@ impl Gateway {
                 stages: Stages::new(&options),
                 authentication: authentication(&options, None),
                 policies: policies(options.policies.as_ref(), None),
+                coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), None),
                 state: Arc::new(state),
                 options: Arc::new(options),
             }),
@@ -182,6 +186,7 @@ impl Gateway {
         self.serving.store(Arc::new(Serving {
             authentication: authentication(&options, self.authentication()),
             policies: policies(options.policies.as_ref(), self.policies()),
+            coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), self.coprocessor()),
             stages: Stages::new(&options),
             state,
             options,
@@ -201,6 +206,12 @@ impl Gateway {
     /// What decides policies, if the configuration asks for it.
     pub(crate) fn policies(&self) -> Option<Arc<Policies>> {
         self.serving.load().policies.clone()
+    }
+    /// The coprocessor, if the configuration asks for one.
+    fn coprocessor(&self) -> Option<Arc<CoprocessorStages>> {
+        let serving = self.serving.load();
+        let served = serving.coprocessor.as_ref()?;
+        Some(Arc::clone(&served.stages))
     }
     /// What does not change with the schema.
     pub fn options(&self) -> Arc<GatewayOptions> {

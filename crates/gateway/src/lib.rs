@@ -18,6 +18,7 @@ pub mod authorize;
 pub mod background;
 mod batch;
 pub mod charge;
+pub mod coprocessor;
 pub mod documents;
 pub mod execute;
 pub mod explain;

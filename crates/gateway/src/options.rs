@@ -8,6 +8,7 @@ use crate::{
     admit::{operation_rates::OperationRates, rates::AdmissionOptions},
     authorize::ClaimsSource,
     charge::ChargeOptions,
+    coprocessor::settings::CoprocessorSettings,
     documents::DocumentOptions,
     identify::proxies::Proxies,
     identify::tokens::AuthenticationOptions,
@@ -50,6 +51,8 @@ pub struct GatewayOptions {
     pub operation_rates: Option<OperationRates>,
     /// Who decides policies; `None` if nobody does.
     pub policies: Option<PolicyOptions>,
+    /// How a coprocessor is asked; `None` if there is none.
+    pub coprocessor: Option<CoprocessorSettings>,
     /// What clients of whom nothing is known are asked for.
     pub challenge: &'static str,
     /// Whether every operation needs a caller that is known.
@@ -123,6 +126,7 @@ impl GatewayOptions {
             demand_control: ChargeOptions::new(config),
             operation_rates: OperationRates::new(config),
             policies: PolicyOptions::new(config),
+            coprocessor: CoprocessorSettings::new(config),
             challenge: AuthenticationOptions::challenge(config),
             caller_required: config.authorization.require_authentication,
             graphiql_needs_caller: {

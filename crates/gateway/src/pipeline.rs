@@ -22,6 +22,7 @@
 use std::pin::pin;
 
 use http::{Request, Response, request::Parts};
+use ogive_base::Reservation;
 use ogive_config::Peer;
 use ogive_plan::{OperationKind, Plan};
 use ogive_server::{ResponseBody, drain_body::read_refused};
@@ -31,7 +32,8 @@ use tracing::Instrument;
 use crate::{
     batch::Batch,
     charge::OperationCost,
-    documents::resolve,
+    coprocessor::run::OperationCoprocessor,
+    documents::resolve_once,
     execute::execute,
     finish::Answered,
     gateway::{Gateway, Serving},
@@ -95,6 +97,7 @@ impl Gateway {
             worker,
             telemetry: &self.telemetry,
             record: record.as_deref(),
+            coprocessor: None,
         };
         let ended = contained(pin!(self.route(&serving, body, context))).await;
         let mut response = ended.unwrap_or_else(|| {
@@ -133,6 +136,7 @@ impl Gateway {
             worker,
             telemetry: &self.telemetry,
             record: record.as_deref(),
+            coprocessor: None,
         };
         let ended = contained(pin!(self.graphql(&serving, body, context, None))).await;
         let mut response = ended.unwrap_or_else(|| {
@@ -213,7 +217,6 @@ impl Gateway {
         rate: &mut Option<RateState>,
     ) -> Response<ResponseBody> {
         let parts = context.parts;
-        let mut exceeded = Exceeded::new();
         let memory = context.worker.reserve(&self.memory);
         if memory.grow(REQUEST_BYTES).is_err() {
             read_refused(&parts.headers, body).await;
@@ -240,6 +243,23 @@ impl Gateway {
         if !StreamRequest::is_let_in(&serving.options, context) {
             return refused(context, &no_stream(), media);
         }
+        let input = (media, memory, document_id);
+        match &serving.coprocessor {
+            None => pin!(self.read_and_answer(serving, context, input, body)).await,
+            Some(served) => Box::pin(self.coprocess(serving, served, context, input, body)).await,
+        }
+    }
+
+    /// Reads a request that was let in, and answers it.
+    pub(crate) async fn read_and_answer<B: RequestBody>(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+        (media, memory, document_id): (Media, Reservation, Option<&str>),
+        body: B,
+    ) -> Response<ResponseBody> {
+        let parts = context.parts;
+        let mut exceeded = Exceeded::new();
         let from = context.record.map(Record::now);
         let (received, uploads) = {
             let id = document_id;
@@ -292,11 +312,25 @@ impl Gateway {
         answer
     }
 
-    /// One operation, and what is noted of it.
+    /// One operation.
     pub(crate) async fn operation(
         &self,
         serving: &Serving,
         context: RequestContext<'_>,
+        input: OperationInput<'_>,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        match context.coprocessor {
+            None => pin!(self.run_operation(serving, context, None, input)).await,
+            Some(run) => Box::pin(self.coprocess_operation(serving, context, run, input)).await,
+        }
+    }
+
+    /// The same, and what is noted of it.
+    pub(crate) async fn run_operation(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+        coprocessor: Option<&OperationCoprocessor<'_>>,
         input: OperationInput<'_>,
     ) -> Result<Response<ResponseBody>, RequestError> {
         let OperationInput {
@@ -316,6 +350,7 @@ impl Gateway {
             .observed_by(watch.as_ref().map(|watch| watch as _).or(observer))
             .told_to(&self.telemetry)
             .with_uploads(files)
+            .told_coprocessor(coprocessor)
             .counted_in(&memory);
         let run = OperationRun {
             serving,
@@ -350,7 +385,7 @@ impl Gateway {
             media,
         } = *run;
         let state = &serving.state;
-        let register = resolve(request, &serving.options.documents, &self.registered)?;
+        let register = resolve_once(request, &serving.options.documents, &self.registered)?;
         request.in_parts = request.in_parts.filter(|_| may_come_later(&request.query));
         context.passed(|| StageEvent::Document(request));
         let means = Means {
@@ -400,6 +435,11 @@ impl Gateway {
         context.note("decide", || decisions(&planned.plan, policies, context));
         if context.observer().is_some_and(StageObserver::is_dry_run) {
             return Ok(Response::default());
+        }
+        if let Some(told) = context.coprocessor()
+            && let Some(response) = Box::pin(told.planned(headers, &prepared, &planned)).await?
+        {
+            return Ok(response);
         }
         if kind == OperationKind::Subscription {
             return self.subscribe(run, prepared, &planned);

@@ -77,6 +77,12 @@ codes! {
     CONNECTIONS_LIMITED 503 Gateway
         "All connections that the gateway may have are taken and busy, or all that one client may have."
         "Come back after the seconds of `retry-after`; see `http.connections_max` and `http.connections_per_client_max`."
+    COPROCESSOR_BREAK 400 Gateway
+        "The coprocessor ended the request without a GraphQL response of its own; the status is the one it chose."
+        "Ask whoever runs the coprocessor; the message is theirs."
+    COPROCESSOR_FAILED 500 Gateway
+        "The coprocessor did not answer in time, or not in the words of the protocol; at the stages of subgraphs the fields concerned are null."
+        "The log says at which stage and why; see `coprocessor.on_error`."
     COST_ACTUAL_TOO_EXPENSIVE 400 Client
         "The operation was estimated to cost no more than it may, but its answer cost more than `demand_control.strategy.static_estimated.max`."
         "Ask for fewer or shorter lists; let `@listSize` say how long lists are."

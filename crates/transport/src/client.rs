@@ -289,7 +289,7 @@ impl Client {
             head: &|out| write_head(out, ask),
             body: &ask.body,
             is_head: false,
-            wanted: if endpoint.response_headers.is_empty() {
+            wanted: if endpoint.response_headers.is_empty() && !endpoint.keeps_headers {
                 HeaderScope::Deciding
             } else {
                 HeaderScope::All

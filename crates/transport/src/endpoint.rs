@@ -109,6 +109,8 @@ pub struct Endpoint {
     pub headers: HeaderRules,
     /// Header rules for its answers; default none.
     pub response_headers: ResponseHeaderRules,
+    /// Whether all headers of its answers are wanted, whatever the rules for them are; default no.
+    pub keeps_headers: bool,
     /// What its past says about its next request.
     pub health: Arc<Health>,
     /// Whether clients see what it says about its errors; default true.
@@ -152,6 +154,7 @@ impl Endpoint {
             traffic,
             headers,
             response_headers: ResponseHeaderRules::default(),
+            keeps_headers: false,
             health: Arc::default(),
             shows_errors: true,
             events: None,

@@ -17,7 +17,8 @@
 //! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), `events` (subscriptions), [`mod@fetch`] and [`source`] (single requests
 //! outside the hot path), [`service`] (what stands in for an HTTP service), `connect`, `resolve`, `race` `pool` and `age` (connections), [`ogive_net`] (streams, TLS, compressed bodies),
 //! [`coalescing`] (equal requests sent once) and `personal` (those that are not), [`resilience`] (retries, circuit breaker, hedging), [`balance`] (several
-//! replicas), [`upload`] (bodies made while they are sent), `sign` and [`signer`] (proof of who asks), `error`.
+//! replicas), [`upload`] (bodies made while they are sent), `sign` and [`signer`] (proof of who asks), [`hook`] (who
+//! looks at single requests), `error`.
 
 pub mod address;
 mod age;
@@ -34,6 +35,7 @@ mod events;
 mod exchange;
 pub mod fetch;
 pub mod headers;
+pub mod hook;
 mod http1;
 pub mod observe;
 mod over_hyper;
@@ -62,6 +64,7 @@ pub use events::failures::{STREAM_LOST, STREAM_MALFORMED, STREAM_OVERFLOW, STREA
 pub use events::source::{EventProtocol, EventSource, LearnedProtocol, Reconnect};
 pub use fetch::{Fetched, fetch};
 pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader, first_text};
+pub use hook::{FetchAnswer, FetchDecision, FetchHook, FetchRequest, HookFuture};
 // What its options are made of.
 pub use observe::{Answered, Observer, Reporter};
 pub use ogive_net::{ClientTls, ClientTlsOptions, Encoding, Http2, Identity, Pem, TlsError};

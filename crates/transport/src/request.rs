@@ -1,5 +1,7 @@
 //! The seam to the executor: one client request's view of the subgraphs.
 
+mod hooked;
+
 use std::{
     cell::{Cell, OnceCell},
     future::Future,
@@ -16,8 +18,8 @@ use ogive_execute::{
 use tokio::time::Instant;
 
 use crate::{
-    Answered, CallerContext, Client, Collected, Endpoint, Observer, Reporter, ServiceRequest,
-    SubgraphService,
+    Answered, CallerContext, Client, Collected, Endpoint, FetchHook, Observer, Reporter,
+    ServiceRequest, SubgraphService,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
@@ -65,6 +67,10 @@ pub struct RequestTransport<'a> {
     reporter: Option<&'a dyn Reporter>,
     /// Whether an answer was made for this client alone.
     personal: Cell<bool>,
+    /// Who looks at every request.
+    hook: Option<&'a dyn FetchHook>,
+    /// Requests that it has looked at.
+    hooked: Cell<u32>,
 }
 
 /// A request's body while it is under way, as the process counts it.
@@ -141,7 +147,15 @@ impl<'a> RequestTransport<'a> {
             store: Cell::new(0),
             reporter: None,
             personal: Cell::new(false),
+            hook: None,
+            hooked: Cell::new(0),
         }
+    }
+
+    /// Lets `hook` look at every request and every answer.
+    #[must_use]
+    pub fn hooked_by(self, hook: Option<&'a dyn FetchHook>) -> Self {
+        RequestTransport { hook, ..self }
     }
 
     /// Holds at most so many bytes of answers; what does not fit fails. Default: no limit besides those of the endpoints.
@@ -631,6 +645,9 @@ impl RequestTransport<'_> {
         request: SubgraphRequest,
         ahead: Option<StreamScan<'a>>,
     ) -> TransportFuture<'a> {
+        if let Some(hook) = self.hook {
+            return Box::pin(self.hooked(hook, request));
+        }
         Box::pin(async move {
             let Some((endpoint, outgoing)) = self.outgoing(request.subgraph) else {
                 return Err(TransportError {

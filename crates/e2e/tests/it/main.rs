@@ -10,6 +10,7 @@ mod certificates;
 mod codes;
 mod compression;
 mod connections;
+mod coprocessor;
 mod crowds;
 mod demand_control;
 mod edge;

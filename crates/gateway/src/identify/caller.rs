@@ -65,6 +65,7 @@ impl Gateway {
             worker,
             telemetry: &self.telemetry,
             record: None,
+            coprocessor: None,
         };
         let options = &serving.options;
         // Whoever guesses tokens is slowed down as with requests.
@@ -89,6 +90,7 @@ impl Gateway {
             worker,
             telemetry: &self.telemetry,
             record: None,
+            coprocessor: None,
         };
         let known = pin!(self.known(&serving, context)).await?;
         known.caller().ok().flatten()

@@ -2,6 +2,7 @@
 //! later stages read.
 
 pub(crate) mod caller;
+pub(crate) mod caller_options;
 pub mod explain_token;
 pub mod proxies;
 pub mod tokens;

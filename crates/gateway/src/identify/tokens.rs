@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, request::Parts};
 use ogive_config::{
-    CertificateNameWord, ClaimNames, ClientAuthenticationWord, ClientCertificateOptions, Config,
+    CertificateNameWord, ClientAuthenticationWord, ClientCertificateOptions, Config,
     IntrospectionOptions as IntrospectionSection, JwksOptions, JwtOptions, KeySetUrl, OnTokenError,
     PeerRange, TokenAlgorithm, TokenSourceRule, WhenKeysMissing,
 };
 use ogive_identity::{
-    Algorithm, AlgorithmSet, Authenticator, AuthenticatorOptions, Caller, CallerOptions,
-    Credentials, KeyOrigin, KeySetOptions, KeySourceOptions, TokenError, TokenSource,
+    Algorithm, AlgorithmSet, Authenticator, AuthenticatorOptions, Caller, Credentials, KeyOrigin,
+    KeySetOptions, KeySourceOptions, TokenError, TokenSource,
     api_keys::ApiKeys,
     authenticator::SignatureCheck,
     certificates::{CertificateName, Certificates},
@@ -24,6 +24,7 @@ use ogive_identity::{
 
 use ogive_server::ClientCertificate;
 
+use super::caller_options::caller_options;
 use crate::{
     policies::headers,
     shared::{
@@ -134,14 +135,6 @@ fn certificate_name(options: &ClientCertificateOptions) -> CertificateName {
         CertificateNameWord::Dns => CertificateName::Dns,
         CertificateNameWord::Uri => CertificateName::Uri,
         CertificateNameWord::Email => CertificateName::Email,
-    }
-}
-
-fn caller_options(jwt: &JwtOptions) -> CallerOptions {
-    let names = |names: &ClaimNames| names.0.iter().map(|name| name.as_str().into()).collect();
-    CallerOptions {
-        scopes: names(&jwt.scopes_claim),
-        policies: names(&jwt.policies_claim),
     }
 }
 

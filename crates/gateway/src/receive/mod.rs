@@ -60,6 +60,8 @@ pub struct GraphqlRequest {
     pub in_parts: Option<IncrementalMedia>,
     /// Bytes of the body or query string it came in; 0 if it came in none.
     pub bytes: u32,
+    /// The hash to register it under, if its document was found already.
+    pub resolved: Option<Box<Option<[u8; 32]>>>,
 }
 
 impl GraphqlRequest {
@@ -238,6 +240,25 @@ async fn decoded(
             encoding.name()
         )),
     })
+}
+
+/// Reads and decodes a body before anything else is known of it.
+pub(crate) async fn whole_body<B: RequestBody>(
+    headers: &HeaderMap,
+    body: B,
+    limits: &ReceiveLimits,
+    memory: &Reservation,
+    exceeded: &mut Exceeded,
+) -> Result<Bytes, RequestError> {
+    let encoding = Encoding::of(headers).map_err(|name| {
+        let message = format!("the encoding `{}` is not supported", clip(&name));
+        RequestError::http(codes::UNSUPPORTED_MEDIA_TYPE, message)
+    })?;
+    let body = read_body(headers, body, limits, memory, exceeded).await?;
+    match encoding {
+        Some(encoding) => decoded(encoding, &body, limits, memory).await,
+        None => Ok(body),
+    }
 }
 
 async fn read_body<B: RequestBody>(
@@ -527,6 +548,7 @@ impl<'b> Members<'b> {
             may_subscribe: false,
             in_parts: None,
             bytes: counted(body.len()),
+            resolved: None,
         })
     }
 }

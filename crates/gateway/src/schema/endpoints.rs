@@ -110,6 +110,9 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
     if endpoint.is_https() {
         endpoint.tls = subgraph_tls(config, name, http2);
     }
+    // A coprocessor may be told them.
+    let told = &config.coprocessor.subgraph.all.response;
+    endpoint.keeps_headers = told.headers;
     endpoint.events = event_source(config, name);
     endpoint.signer = signer(config, name);
     endpoint.shows_errors = config.includes_subgraph_errors(name);

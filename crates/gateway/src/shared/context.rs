@@ -21,6 +21,7 @@ use ogive_telemetry::{Record, Telemetry};
 use ogive_transport::CallerContext;
 
 use crate::{
+    coprocessor::run::{CoprocessorRun, OperationCoprocessor},
     receive::uploads::Entry,
     shared::cost_transport::{CostTransport, RefusedSubgraph},
     shared::error::{RequestError, unauthenticated},
@@ -99,6 +100,8 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) telemetry: &'a Telemetry,
     /// What is logged, counted and traced of it, if anybody wants that.
     pub(crate) record: Option<&'a Record>,
+    /// Who is told of it, if anybody is.
+    pub(crate) coprocessor: Option<&'a CoprocessorRun<'a>>,
 }
 
 /// One GraphQL operation.
@@ -115,6 +118,7 @@ pub struct OperationContext<'a> {
     telemetry: Option<&'a Telemetry>,
     uploads: Option<Entry<'a>>,
     memory: Option<&'a Reservation>,
+    coprocessor: Option<&'a OperationCoprocessor<'a>>,
     exceeded: RefCell<Exceeded>,
     /// What the caller has with the policies that were decided; in a box, because most operations ask for none.
     decided: OnceCell<Box<Claims>>,
@@ -138,12 +142,32 @@ impl<'a> OperationContext<'a> {
             telemetry: None,
             uploads: None,
             memory: None,
+            coprocessor: None,
             exceeded: RefCell::default(),
             decided: OnceCell::new(),
             view: OnceCell::new(),
             refused: OnceCell::new(),
             client: None,
         }
+    }
+    /// Tells a coprocessor of it.
+    pub(crate) fn told_coprocessor(
+        self,
+        coprocessor: Option<&'a OperationCoprocessor<'a>>,
+    ) -> Self {
+        OperationContext {
+            coprocessor,
+            ..self
+        }
+    }
+    /// Who is told of it, if anybody is.
+    pub(crate) fn coprocessor(&self) -> Option<&'a OperationCoprocessor<'a>> {
+        self.coprocessor
+    }
+    /// The client's headers as header rules see them.
+    pub(crate) fn headers_to_send(&self) -> &'a HeaderMap {
+        let changed = self.coprocessor.and_then(|told| told.headers.get());
+        changed.unwrap_or(self.headers)
     }
     /// Says in which request it came.
     pub(crate) fn in_request(self, parts: &'a Parts) -> Self {

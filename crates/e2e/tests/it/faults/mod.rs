@@ -19,6 +19,7 @@ mod telling;
 
 use std::fmt::Write;
 
+use crate::coprocessor::failing::COPROCESSOR_FAULTS;
 use crate::identity::{opaque::UNKNOWN, policies::UNDECIDED, services::FAULTS};
 use crate::{http_client::Answer, subgraph_authentication};
 
@@ -140,6 +141,16 @@ fn the_page_of_faults_is_up_to_date() {
     );
     for case in FAULTS {
         let _ = writeln!(page, "| {} | {UNDECIDED} | 200 |", case.fault);
+    }
+    page.push_str(
+        "\n## Coprocessors\n\n\
+         A coprocessor ([coprocessors.md](coprocessors.md)) with the fault, at every stage, with `on_error: fail`; with `continue` the \
+         answer is as if it were not there. At the stages of subgraphs the fields of that request are null, and the others are answered. \
+         What it ends is answered with the status and body that it says, at each stage, with 200, 401 and 500.\n\n\
+         | fault | at a stage of a subgraph | at another stage |\n|---|---|---|\n",
+    );
+    for (fault, of_request, of_fetch) in COPROCESSOR_FAULTS {
+        let _ = writeln!(page, "| {fault} | {of_fetch} | {of_request} |");
     }
     page.push_str(
         "\n## Clients\n\n| attack | status | code | what survives |\n|---|---|---|---|\n",

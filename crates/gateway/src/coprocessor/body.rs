@@ -1,0 +1,174 @@
+//! Bodies towards a coprocessor and back: requests and responses of GraphQL, as they are written.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use ogive_coprocessor::{
+    CoprocessorError, Reply, ReplyBody, headers::of_break as of_break_headers,
+};
+use ogive_json::write_string;
+use ogive_server::ResponseBody;
+use ogive_telemetry::codes;
+use serde_json::value::RawValue;
+
+use crate::{receive::GraphqlRequest, shared::json_value::JsonObject};
+
+/// A request as JSON.
+pub(crate) fn of_request(request: &GraphqlRequest) -> Vec<u8> {
+    let mut out = b"{\"query\":".to_vec();
+    write_string(&mut out, &request.query);
+    if let Some(name) = &request.operation_name {
+        out.extend_from_slice(b",\"operationName\":");
+        write_string(&mut out, name);
+    }
+    if !request.variables.text().is_empty() {
+        out.extend_from_slice(b",\"variables\":");
+        out.extend_from_slice(request.variables.text());
+    }
+    if let Some(persisted) = &request.persisted_query {
+        out.extend_from_slice(b",\"extensions\":{\"persistedQuery\":");
+        out.extend_from_slice(persisted);
+        out.push(b'}');
+    }
+    out.push(b'}');
+    out
+}
+
+/// A request of a coprocessor; members that it leaves out are not there from now on.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Said<'a> {
+    query: Option<String>,
+    operation_name: Option<String>,
+    #[serde(borrow)]
+    variables: Option<&'a RawValue>,
+}
+
+/// Takes over what a coprocessor makes of a request.
+pub(crate) fn to_request(
+    request: &mut GraphqlRequest,
+    body: ReplyBody,
+) -> Result<(), CoprocessorError> {
+    let malformed = || CoprocessorError::Malformed("body", "a GraphQL request");
+    let body = body.into_bytes();
+    let said: Said<'_> = serde_json::from_slice(&body).map_err(|_| malformed())?;
+    let variables = match said.variables {
+        Some(text) if text.get() != "null" => {
+            let text = body.slice_ref(text.get().as_bytes());
+            let object = JsonObject::read(text).map_err(|_| malformed())?;
+            object.ok_or_else(malformed)?
+        }
+        _ => JsonObject::default(),
+    };
+    request.query = said.query.ok_or_else(malformed)?;
+    request.operation_name = said.operation_name;
+    request.variables = variables;
+    Ok(())
+}
+
+/// A response of GraphQL that says one thing.
+pub(crate) fn error(message: &str, code: &str) -> Vec<u8> {
+    let mut out = b"{\"errors\":[{\"message\":".to_vec();
+    write_string(&mut out, message);
+    out.extend_from_slice(b",\"extensions\":{\"code\":");
+    write_string(&mut out, code);
+    out.extend_from_slice(b"}}]}");
+    out
+}
+
+/// The body of GraphQL that a coprocessor ends something with.
+pub(crate) fn of_break(status: StatusCode, body: Option<ReplyBody>) -> Bytes {
+    match body {
+        Some(ReplyBody::Json(json)) if json.starts_with(b"{") => json,
+        Some(ReplyBody::Text(text)) => error(&text, codes::COPROCESSOR_BREAK).into(),
+        _ => {
+            let reason = status.canonical_reason().unwrap_or("the request was ended");
+            error(reason, codes::COPROCESSOR_BREAK).into()
+        }
+    }
+}
+
+/// The response that a coprocessor ends a request with. `request`: the headers that it was told. `is_graphql`: whether the
+/// body has to be a response of GraphQL.
+pub(crate) fn break_response(
+    status: StatusCode,
+    reply: Reply,
+    request: Option<&HeaderMap>,
+    is_graphql: bool,
+) -> Result<Response<ResponseBody>, CoprocessorError> {
+    let headers = match &reply.headers {
+        Some(said) => of_break_headers(request, said)?,
+        None => HeaderMap::new(),
+    };
+    let is_text = matches!(&reply.body, Some(ReplyBody::Text(text)) if !is_json(text));
+    let body = if is_graphql || reply.body.is_none() {
+        of_break(status, reply.body)
+    } else {
+        reply.body.map(ReplyBody::into_bytes).unwrap_or_default()
+    };
+    let media = if is_text && !is_graphql {
+        "text/plain; charset=utf-8"
+    } else {
+        "application/json; charset=utf-8"
+    };
+    let mut response = Response::new(ResponseBody::from(body));
+    *response.status_mut() = status;
+    let all = response.headers_mut();
+    all.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    all.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    for name in headers.keys() {
+        all.remove(name);
+    }
+    all.extend(headers);
+    Ok(response)
+}
+
+/// Whether a text is JSON.
+pub(crate) fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_go_and_come_back_as_they_are_written() {
+        let mut request = GraphqlRequest {
+            query: "query A { a }".into(),
+            operation_name: Some("A".into()),
+            variables: JsonObject::read(Bytes::from_static(b"{\"b\":1.0e400,\"a\":2}"))
+                .unwrap()
+                .unwrap(),
+            ..GraphqlRequest::default()
+        };
+        let text = of_request(&request);
+        let expected =
+            r#"{"query":"query A { a }","operationName":"A","variables":{"b":1.0e400,"a":2}}"#;
+        assert_eq!(String::from_utf8(text.clone()).unwrap(), expected);
+        let before = request.clone();
+        to_request(&mut request, ReplyBody::Json(text.into())).unwrap();
+        assert_eq!(request, before);
+        let shorter = Bytes::from_static(b"{\"query\":\"{ b }\"}");
+        to_request(&mut request, ReplyBody::Json(shorter)).unwrap();
+        assert_eq!(
+            (request.query.as_str(), request.operation_name),
+            ("{ b }", None)
+        );
+        assert!(request.variables.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let mut request = GraphqlRequest::default();
+        for bad in [
+            "1",
+            "{}",
+            "[]",
+            r#"{"query":1}"#,
+            r#"{"query":"a","variables":[]}"#,
+        ] {
+            let body = ReplyBody::Json(Bytes::from_static(bad.as_bytes()));
+            assert!(to_request(&mut request, body).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Coprocessors: a service of the operator that is told of a request at its stages, and may change or end it.
+//!
+//! | stage | where | when |
+//! |---|---|---|
+//! | `RouterRequest` | [`router`] | who asks is known; the body is not read as GraphQL yet |
+//! | `SupergraphRequest` | [`operation`] | the document is known; nothing is validated yet |
+//! | `ExecutionRequest` | [`operation`] | it is planned, and decided what the caller may see |
+//! | `SubgraphRequest`, `SubgraphResponse` | [`fetch`] | around each request to a subgraph |
+//! | `ExecutionResponse`, `SupergraphResponse` | [`operation`] | the response is made |
+//! | `RouterResponse` | [`router`] | its head is made |
+//!
+//! What the stages of one request share is its [`run`]; how they are composed of a configuration is [`settings`], what
+//! bodies look like is [`body`]. Without a coprocessor none of this is there: a request looks once whether it is.
+//!
+//! What no stage is told of passes as it is, unless it would pass by a stage that looks at answers: nothing is answered in
+//! parts then, and subscriptions are refused.
+
+pub(crate) mod body;
+pub(crate) mod fetch;
+pub(crate) mod operation;
+pub(crate) mod router;
+pub(crate) mod run;
+pub mod settings;

@@ -1,0 +1,235 @@
+//! The stages of an HTTP request and its response.
+
+use std::{convert::Infallible, pin::Pin, sync::Arc, task::Context, task::Poll};
+
+use bytes::Bytes;
+use http::{Method, Response, header, request::Parts};
+use hyper::body::{Body, Frame};
+use ogive_base::Reservation;
+use ogive_coprocessor::{
+    ContextEntries, Control, Message, MessageBody, Reply, Stage, entries::JWT_CLAIMS,
+    headers::replaced,
+};
+use ogive_identity::Caller;
+use ogive_server::{ResponseBody, drain_body::read_refused};
+use serde_json::{Value, value::RawValue};
+
+use super::{body::break_response, run::CoprocessorRun, settings::CoprocessorState};
+use crate::{
+    gateway::{Gateway, Serving},
+    receive::{RequestBody, uploads, whole_body},
+    respond::refusal::refused,
+    shared::context::{Identity, RequestContext},
+    shared::error::RequestError,
+    shared::measured::Exceeded,
+    shared::media::Media,
+    subscribe::SubscriberSlot,
+};
+
+/// A body that is there.
+pub(crate) struct WholeBody(Option<Bytes>);
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// How a request goes on.
+enum Onward<B> {
+    /// With the body that comes.
+    Arriving(B),
+    /// With this body.
+    Whole(Bytes),
+}
+
+impl Gateway {
+    /// A request of which a coprocessor is told, from where it is known who asks.
+    pub(crate) async fn coprocess<B: RequestBody>(
+        &self,
+        serving: &Serving,
+        served: &CoprocessorState,
+        context: RequestContext<'_>,
+        (media, memory, document_id): (Media, Reservation, Option<&str>),
+        body: B,
+    ) -> Response<ResponseBody> {
+        let stages = &*served.stages;
+        let is_told = |stage| stages.at(stage).is_some_and(|at| at.selection.sdl);
+        let tells_sdl = Stage::ALL.into_iter().any(is_told);
+        let run = CoprocessorRun {
+            stages,
+            client: &context.worker.client,
+            sdl: tells_sdl.then(|| served.sdl(&serving.state.supergraph.api)),
+            id: format!("{:032x}", self.telemetry.new_id()),
+            entries: ContextEntries::default().into(),
+        };
+        note_caller(&run, context.identity);
+        let mut parts = context.parts.clone();
+        let told = self.router_request(serving, context, &run, &mut parts, &memory, body);
+        let onward = match Box::pin(told).await {
+            Ok(Ok(onward)) => onward,
+            Ok(Err(ended)) => return *ended,
+            Err(error) => return refused(context, &error, media),
+        };
+        let changed = changed_caller(&run, context.identity);
+        let context = RequestContext {
+            parts: &parts,
+            identity: changed.as_ref().unwrap_or(context.identity),
+            coprocessor: Some(&run),
+            ..context
+        };
+        let input = (media, memory, document_id);
+        let mut response = match onward {
+            Onward::Arriving(body) => {
+                Box::pin(self.read_and_answer(serving, context, input, body)).await
+            }
+            Onward::Whole(bytes) => {
+                let body = WholeBody(Some(bytes));
+                Box::pin(self.read_and_answer(serving, context, input, body)).await
+            }
+        };
+        match run.answered(Stage::RouterResponse, &mut response).await {
+            Ok(()) => response,
+            Err(error) => refused(context, &error, media),
+        }
+    }
+
+    /// Tells of a request, and takes over what is said of it. The inner error is the response that ends it.
+    async fn router_request<B: RequestBody>(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+        run: &CoprocessorRun<'_>,
+        parts: &mut Parts,
+        memory: &Reservation,
+        body: B,
+    ) -> Result<Result<Onward<B>, Box<Response<ResponseBody>>>, RequestError> {
+        let stage = Stage::RouterRequest;
+        // Whose credentials are not believed gets no further anyway.
+        let settings = run.at(stage).filter(|_| context.identity.caller().is_ok());
+        let Some(settings) = settings else {
+            return Ok(Ok(Onward::Arriving(body)));
+        };
+        let is_told = settings.selection.body
+            && parts.method == Method::POST
+            && !uploads::is_multipart(&parts.headers);
+        let onward = if is_told {
+            let (limits, mut exceeded) = (&serving.options.receive, Exceeded::new());
+            let whole = whole_body(&parts.headers, body, limits, memory, &mut exceeded);
+            let whole = Box::pin(whole).await?;
+            self.exceeded(exceeded.iter());
+            parts.headers.remove(header::CONTENT_ENCODING);
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Onward::Whole(whole)
+        } else {
+            Onward::Arriving(body)
+        };
+        let path = parts.uri.path_and_query();
+        let message = Message {
+            headers: Some(&parts.headers),
+            body: match &onward {
+                Onward::Whole(bytes) => Some(MessageBody::Text(bytes)),
+                Onward::Arriving(_) => None,
+            },
+            path: path.map(|path| path.as_str()),
+            method: Some(parts.method.as_str()),
+            ..Message::new(stage, &run.id)
+        };
+        let asked = run.ask(settings, message).await;
+        let reply = match asked {
+            Ok(Some(reply)) => reply,
+            Ok(None) => return Ok(Ok(onward)),
+            Err(error) => {
+                leave(parts, onward).await;
+                return Err(error);
+            }
+        };
+        if let Control::Break(status) = reply.control {
+            // Over a WebSocket every answer is a response of GraphQL.
+            let is_graphql = parts.extensions.get::<SubscriberSlot>().is_some();
+            let ended = break_response(status, reply, Some(&parts.headers), is_graphql);
+            leave(parts, onward).await;
+            return match ended {
+                Ok(response) => Ok(Err(Box::new(response))),
+                Err(error) => Err(run.failed_to_end(stage, &error)),
+            };
+        }
+        match taken_over(parts, onward, reply) {
+            Ok(onward) => Ok(Ok(onward)),
+            Err((onward, error)) => match run.failed(stage, &error) {
+                Ok(()) => Ok(Ok(onward)),
+                Err(refused) => {
+                    leave(parts, onward).await;
+                    Err(refused)
+                }
+            },
+        }
+    }
+}
+
+/// Takes over what is said of a request that goes on.
+fn taken_over<B>(
+    parts: &mut Parts,
+    onward: Onward<B>,
+    reply: Reply,
+) -> Result<Onward<B>, (Onward<B>, ogive_coprocessor::CoprocessorError)> {
+    if let Some(said) = &reply.headers {
+        match replaced(&parts.headers, said) {
+            Ok(headers) => parts.headers = headers,
+            Err(error) => return Err((onward, error)),
+        }
+    }
+    Ok(match (onward, reply.body) {
+        (Onward::Whole(_), Some(body)) => Onward::Whole(body.into_bytes()),
+        // What it was not told it does not replace.
+        (onward, _) => onward,
+    })
+}
+
+/// Reads what nobody needs, so that the connection can be used again.
+async fn leave<B: RequestBody>(parts: &Parts, onward: Onward<B>) {
+    if let Onward::Arriving(body) = onward {
+        read_refused(&parts.headers, body).await;
+    }
+}
+
+/// Leaves the claims of a caller in the context.
+fn note_caller(run: &CoprocessorRun<'_>, identity: &Identity) {
+    if let Ok(Some(caller)) = identity.caller()
+        && caller.granted.authenticated
+    {
+        run.note(JWT_CLAIMS, &caller.claims);
+    }
+}
+
+/// Who asks after a coprocessor has changed the claims; `None` if it has not.
+fn changed_caller(run: &CoprocessorRun<'_>, identity: &Identity) -> Option<Identity> {
+    let before = identity.caller().ok()?;
+    let known = before
+        .as_ref()
+        .filter(|caller| caller.granted.authenticated);
+    let entry = run.entry(JWT_CLAIMS);
+    let said: Option<Value> = entry.as_deref().map(RawValue::get).and_then(|text| {
+        ogive_json::read_value(text.as_bytes(), 128, ogive_json::Strictness::Strict).ok()
+    });
+    let caller = match (said, known) {
+        (Some(Value::Object(claims)), Some(known)) if claims == known.claims => return None,
+        (Some(Value::Object(claims)), known) => {
+            let mut caller = Caller::proved(claims, run.stages.caller_options());
+            caller.end = known.and_then(|known| known.end);
+            Some(Ok(Arc::new(caller)))
+        }
+        (_, None) => return None,
+        // Claims that are gone, or are none any more, are nobody's.
+        (_, Some(_)) => None,
+    };
+    let mut identity = identity.clone();
+    identity.caller = caller.map(Box::new);
+    Some(identity)
+}

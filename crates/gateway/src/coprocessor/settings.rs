@@ -1,0 +1,179 @@
+//! What a configuration asks of a coprocessor, and the coprocessor that it is asked of.
+
+use std::sync::{Arc, OnceLock};
+
+use ogive_config::{Config, ContextWord, Http2Word, OnErrorWord, StageSelection};
+use ogive_coprocessor::{ContextSelection, Coprocessor, CoprocessorOptions, Stage};
+use ogive_identity::CallerOptions;
+use ogive_schema::{
+    Schema,
+    print::{Applied, PrintOptions, print},
+};
+use ogive_transport::{CircuitBreaker, ClientTls, ClientTlsOptions, EndpointError, Http2};
+
+use crate::identify::caller_options::caller_options;
+
+/// How a coprocessor is asked at the stages of a configuration.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CoprocessorSettings {
+    options: CoprocessorOptions,
+    /// By stage.
+    stages: [Option<StageSettings>; Stage::ALL.len()],
+    /// Whether requests go on if it fails.
+    goes_on: bool,
+    /// How claims that it changes are read.
+    caller: CallerOptions,
+}
+
+/// One stage.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct StageSettings {
+    pub(crate) selection: StageSelection,
+    pub(crate) context: ContextSelection,
+    /// The place of its URL in the options.
+    pub(crate) url: usize,
+}
+
+impl CoprocessorSettings {
+    /// What a configuration asks for; `None` if no stage tells anything.
+    pub fn new(config: &Config) -> Option<Self> {
+        let section = &config.coprocessor;
+        let mut urls: Vec<Box<str>> = Vec::new();
+        let mut stages = Stage::ALL.map(|_| None);
+        for (name, selection) in section.stages() {
+            let stage = Stage::ALL.into_iter().find(|stage| stage.name() == name)?;
+            let url = selection.url.as_ref().or(section.url.as_ref());
+            let url: &str = url.map_or("", |url| &url.0);
+            let at = urls.iter().position(|known| **known == *url);
+            let at = at.unwrap_or_else(|| {
+                urls.push(url.into());
+                urls.len() - 1
+            });
+            stages[stage as usize] = Some(StageSettings {
+                context: context_selection(&selection.context),
+                url: at,
+                selection,
+            });
+        }
+        if urls.is_empty() {
+            return None;
+        }
+        let options = CoprocessorOptions {
+            urls,
+            timeout: section.timeout.0,
+            in_flight_max: section.max_in_flight.get(),
+            reply_bytes_max: section.max_response_size.0,
+            http2: match section.client.experimental_http2 {
+                Http2Word::Enable => Http2::Enable,
+                Http2Word::Disable => Http2::Disable,
+                Http2Word::Only => Http2::Only,
+            },
+            breaker: section
+                .circuit_breaker
+                .as_ref()
+                .map(|breaker| CircuitBreaker {
+                    error_percent: breaker.error_threshold_percent,
+                    volume: breaker.volume_threshold,
+                    window: breaker.window.0,
+                    reset_timeout: breaker.reset_timeout.0,
+                }),
+        };
+        Some(CoprocessorSettings {
+            options,
+            stages,
+            goes_on: section.on_error == OnErrorWord::Continue,
+            caller: caller_options(&config.authentication.router.jwt),
+        })
+    }
+}
+
+fn context_selection(word: &ContextWord) -> ContextSelection {
+    match word {
+        ContextWord::Nothing => ContextSelection::Nothing,
+        ContextWord::All => ContextSelection::All,
+        ContextWord::Deprecated => ContextSelection::Deprecated,
+        ContextWord::Selective(names) => {
+            ContextSelection::Selective(names.iter().map(|name| name.as_str().into()).collect())
+        }
+    }
+}
+
+/// A coprocessor at its stages, under one configuration.
+#[derive(Debug)]
+pub(crate) struct CoprocessorStages {
+    settings: CoprocessorSettings,
+    pub(crate) coprocessor: Coprocessor,
+}
+
+impl CoprocessorStages {
+    /// Begins to ask.
+    fn start(settings: CoprocessorSettings) -> Self {
+        let http2 = settings.options.http2;
+        let coprocessor = Coprocessor::new(settings.options.clone(), |endpoint| {
+            if endpoint.is_https() {
+                let tls = ClientTls::load(ClientTlsOptions::default(), http2);
+                endpoint.tls = tls
+                    .map(|tls| Some(Arc::new(tls)))
+                    .map_err(|error| EndpointError::Tls(error.to_string()));
+            }
+        });
+        CoprocessorStages {
+            settings,
+            coprocessor,
+        }
+    }
+    /// What a stage is told; `None` if it is off.
+    pub(crate) fn at(&self, stage: Stage) -> Option<&StageSettings> {
+        self.settings.stages[stage as usize].as_ref()
+    }
+    /// Whether requests go on if it fails.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.settings.goes_on
+    }
+    /// How claims that it changes are read.
+    pub(crate) fn caller_options(&self) -> &CallerOptions {
+        &self.settings.caller
+    }
+    /// Whether it looks at requests to subgraphs, or at answers.
+    pub(crate) fn looks_at_fetches(&self) -> bool {
+        self.at(Stage::SubgraphRequest).is_some() || self.at(Stage::SubgraphResponse).is_some()
+    }
+    /// Whether it looks at what is answered.
+    pub(crate) fn looks_at_answers(&self) -> bool {
+        let mut stages = Stage::ALL.into_iter().filter(|stage| stage.is_response());
+        stages.any(|stage| self.at(stage).is_some())
+    }
+}
+
+/// A coprocessor beside the schema that it is told.
+#[derive(Debug)]
+pub(crate) struct CoprocessorState {
+    pub(crate) stages: Arc<CoprocessorStages>,
+    sdl: OnceLock<String>,
+}
+
+impl CoprocessorState {
+    /// What is asked for; what was there before goes on if that is the same.
+    pub(crate) fn of(
+        settings: Option<&CoprocessorSettings>,
+        before: Option<Arc<CoprocessorStages>>,
+    ) -> Option<Self> {
+        let settings = settings?;
+        let before = before.filter(|before| before.settings == *settings);
+        let stages = before.unwrap_or_else(|| Arc::new(CoprocessorStages::start(settings.clone())));
+        Some(CoprocessorState {
+            stages,
+            sdl: OnceLock::new(),
+        })
+    }
+    /// The schema that clients see; made when it is told for the first time.
+    pub(crate) fn sdl(&self, api: &Schema) -> &str {
+        self.sdl.get_or_init(|| {
+            let options = PrintOptions {
+                applied: Applied::Specified,
+                ..PrintOptions::default()
+            };
+            print(api, &options)
+        })
+    }
+}

@@ -1,0 +1,179 @@
+//! Requests at which a [`FetchHook`](crate::FetchHook) looks. Each has headers of its own, so equal requests are shared only
+//! if what is really sent is equal.
+
+use std::{cell::OnceCell, sync::Arc};
+
+use ogive_execute::{SubgraphRequest, SubgraphResponse, TransportError};
+use tokio::time::Instant;
+
+use crate::{
+    Answered, Collected, Endpoint, FetchAnswer, FetchDecision, FetchHook, FetchRequest,
+    RequestTransport,
+    address::{Address, Target},
+    answer::Exchanged,
+    balance::Replicas,
+    error::{HTTP_ERROR, failed, over_budget},
+    http1::request::binds,
+};
+
+use super::{Outgoing, Prepared, Sent, too_slow};
+
+impl RequestTransport<'_> {
+    /// Sends a request that `hook` looks at.
+    pub(super) async fn hooked(
+        &self,
+        hook: &dyn FetchHook,
+        mut request: SubgraphRequest,
+    ) -> Result<SubgraphResponse, TransportError> {
+        let Some((endpoint, outgoing)) = self.outgoing(request.subgraph) else {
+            return Err(failed(HTTP_ERROR, "", "the subgraph is not known", ""));
+        };
+        let number = self.hooked.get();
+        self.hooked.set(number.wrapping_add(1));
+        let asked = FetchRequest {
+            subgraph: &endpoint.name,
+            url: url_of(endpoint),
+            headers: outgoing.headers.clone(),
+            body: request.body.clone(),
+        };
+        let place = self.collected.as_ref().map_or(0, Collected::sent);
+        let exchanged = match hook.request(number, asked).await? {
+            FetchDecision::Answer(answer) => return self.taken_over(endpoint, answer),
+            FetchDecision::Send { headers, body, url } => {
+                request.body = body;
+                let own = Outgoing {
+                    binds: binds(&headers),
+                    headers,
+                    fingerprint: OnceCell::new(),
+                };
+                match url {
+                    None => self.exchanged(endpoint, &own, request).await?,
+                    Some(url) => {
+                        let elsewhere = elsewhere(endpoint, &url)?;
+                        self.exchanged(&elsewhere, &own, request).await?
+                    }
+                }
+            }
+        };
+        let answer = FetchAnswer {
+            status: exchanged.response.status,
+            headers: exchanged.headers,
+            body: exchanged.response.body,
+        };
+        let answer = hook.response(number, &endpoint.name, answer).await?;
+        if let Some(collected) = &self.collected {
+            let headers = (&answer.headers, &*exchanged.echoes);
+            collected.came(place, &endpoint.response_headers, headers);
+        }
+        Ok(SubgraphResponse {
+            status: answer.status,
+            body: answer.body,
+        })
+    }
+
+    /// The answer of a hook instead of a subgraph.
+    fn taken_over(
+        &self,
+        endpoint: &Endpoint,
+        answer: FetchAnswer,
+    ) -> Result<SubgraphResponse, TransportError> {
+        if !self.budget.take(answer.body.len()) {
+            return Err(over_budget(&endpoint.name, &self.budget));
+        }
+        Ok(SubgraphResponse {
+            status: answer.status,
+            body: answer.body,
+        })
+    }
+
+    async fn exchanged(
+        &self,
+        endpoint: &Endpoint,
+        outgoing: &Outgoing,
+        request: SubgraphRequest,
+    ) -> Result<Exchanged, TransportError> {
+        let memory = self.budget.process();
+        if let Some(memory) = memory {
+            memory.count(request.body.len());
+        }
+        let _sent = Sent(memory, request.body.len());
+        let now = Instant::now();
+        let own = now + endpoint.traffic.timeout;
+        let deadline = self.deadline.map_or(own, |d| d.min(own));
+        if deadline <= now {
+            return Err(too_slow(endpoint));
+        }
+        let watched = self.observer.map(|o| o.asked(request.subgraph));
+        let attachment = self.files.and_then(|files| files.attach(&request.body));
+        let result = match attachment {
+            Some(attachment) => {
+                let deadline = self.deadline.unwrap_or(own);
+                self.uploaded(endpoint, outgoing, attachment, (deadline, watched))
+                    .await
+            }
+            None => {
+                let request = Prepared {
+                    endpoint,
+                    outgoing,
+                    request,
+                    deadline,
+                    watched,
+                    ahead: None,
+                };
+                self.shared(&request).await
+            }
+        };
+        if let Some(files) = self.files {
+            self.budget.hold_beside(files.held());
+        }
+        let result = result.and_then(|exchanged| {
+            if self.budget.take(exchanged.response.body.len()) {
+                Ok(exchanged)
+            } else {
+                Err(over_budget(&endpoint.name, &self.budget))
+            }
+        });
+        if let (Some(files), Ok(_)) = (self.files, &result) {
+            files.answered();
+        }
+        if let (Some(observer), Some(number)) = (self.observer, watched) {
+            let answered = match &result {
+                Ok(e) => Answered::Status(e.response.status, e.response.body.len()),
+                Err(error) => Answered::Failed(error.code),
+            };
+            observer.answered(number, answered);
+        }
+        if result.as_ref().is_ok_and(|exchanged| exchanged.personal) {
+            self.personal.set(true);
+        }
+        result
+    }
+}
+
+/// Where a subgraph is asked; the first of several places.
+fn url_of(endpoint: &Endpoint) -> Option<String> {
+    let address = endpoint.replicas.as_ref().ok()?.addresses().next()?;
+    Some(match &address.target {
+        Target::Tcp(..) => {
+            let scheme = if address.https { "https" } else { "http" };
+            let host = address.host.to_str().unwrap_or_default();
+            format!("{scheme}://{host}{}", address.path)
+        }
+        Target::Unix(socket) => format!("unix://{}?path={}", socket.display(), address.path),
+    })
+}
+
+/// The same subgraph at another place. Nobody else joins a request to it, as it is known by its address in memory.
+fn elsewhere(endpoint: &Endpoint, url: &str) -> Result<Endpoint, TransportError> {
+    let unusable = |why: String| {
+        let what = "the URL that it is sent to instead cannot be used";
+        failed(HTTP_ERROR, &endpoint.name, what, why)
+    };
+    let address = Address::parse(url).map_err(|error| unusable(error.to_string()))?;
+    let replicas = Replicas::new(vec![address], None);
+    let replicas = replicas.ok_or_else(|| unusable("it has no URL".into()))?;
+    let mut elsewhere = endpoint.clone();
+    elsewhere.replicas = Ok(Arc::new(replicas));
+    elsewhere.traffic.deduplicate_query = false;
+    Ok(elsewhere)
+}
