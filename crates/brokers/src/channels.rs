@@ -11,7 +11,7 @@ use ogive_federation::Broker;
 use crate::queue::Channel;
 
 /// What is heard.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum ChannelKey {
     /// A subject, channel or topic.
     Named(Box<str>),
@@ -59,7 +59,7 @@ impl ChannelTable {
             .iter()
             .map(|(key, channel)| (key.clone(), Arc::clone(channel)))
             .collect();
-        all.sort_by(|a, b| format!("{:?}", a.0).cmp(&format!("{:?}", b.0)));
+        all.sort_by(|a, b| a.0.cmp(&b.0));
         all
     }
     /// Those with a name of their own.

@@ -305,7 +305,10 @@ impl Channel {
     }
     /// The broker has accepted, for the first time or again.
     pub(crate) fn heard(&self) {
-        self.hearing.send_replace(ChannelState::Heard);
+        let before = self.hearing.send_replace(ChannelState::Heard);
+        if matches!(before, ChannelState::Heard) {
+            return;
+        }
         for feed in self.list() {
             feed.tell(Item::Back);
         }

@@ -12,6 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_core::Stream;
+use ogive_base::FastSet;
 use ogive_federation::Broker;
 use redis::{
     AsyncConnectionConfig, Client, Msg, TlsCertificates,
@@ -41,7 +42,7 @@ pub(crate) struct Redis {
     heard: Arc<ChannelTable>,
     runtime: Handle,
     /// To the task that hears; made with it.
-    wanted: std::sync::Mutex<Option<mpsc::UnboundedSender<()>>>,
+    wanted: std::sync::Mutex<Option<mpsc::UnboundedSender<Box<str>>>>,
     publisher: Arc<Mutex<Option<MultiplexedConnection>>>,
 }
 
@@ -79,7 +80,10 @@ impl Redis {
                 sender
             }
         };
-        let _ = changed.send(());
+        let ChannelKey::Named(name) = key.clone() else {
+            return channel.refuse("Redis has no streams here");
+        };
+        let _ = changed.send(name.clone());
         drop(wanted);
         let (heard, changed) = (Arc::downgrade(&self.heard), changed.downgrade());
         self.runtime.spawn(async move {
@@ -88,7 +92,7 @@ impl Redis {
                 heard.remove(&key, &channel);
             }
             if let Some(changed) = changed.upgrade() {
-                let _ = changed.send(());
+                let _ = changed.send(name);
             }
         });
     }
@@ -172,7 +176,7 @@ fn client(settings: &ConnectionSettings) -> Result<Client, String> {
 async fn drive(
     settings: Arc<ConnectionSettings>,
     heard: Weak<ChannelTable>,
-    mut changes: mpsc::UnboundedReceiver<()>,
+    mut changes: mpsc::UnboundedReceiver<Box<str>>,
 ) {
     let mut attempt = 0;
     loop {
@@ -188,7 +192,7 @@ async fn drive(
                 let (sink, stream) = connection.split();
                 let mut session = Session {
                     sink,
-                    subscribed: Vec::new(),
+                    subscribed: FastSet::default(),
                 };
                 match session
                     .work(stream, &heard, &mut changes, &mut attempt)
@@ -216,7 +220,7 @@ async fn drive(
 /// One connection that hears.
 struct Session {
     sink: PubSubSink,
-    subscribed: Vec<Box<str>>,
+    subscribed: FastSet<Box<str>>,
 }
 
 impl Session {
@@ -225,7 +229,7 @@ impl Session {
         &mut self,
         stream: PubSubStream,
         heard: &Weak<ChannelTable>,
-        changes: &mut mpsc::UnboundedReceiver<()>,
+        changes: &mut mpsc::UnboundedReceiver<Box<str>>,
         attempt: &mut u32,
     ) -> Option<String> {
         let mut stream = Box::pin(stream);
@@ -242,8 +246,7 @@ impl Session {
                     None => return Some("the connection to Redis is lost".to_owned()),
                 },
                 change = changes.recv() => {
-                    change?;
-                    if let Err(error) = self.settle(heard).await {
+                    if let Err(error) = self.change(heard, &change?).await {
                         return Some(error);
                     }
                 }
@@ -260,50 +263,47 @@ impl Session {
         let _: redis::Value = self.sink.ping().await?;
         Ok(())
     }
-    /// Subscribes to what is wanted and not heard yet, and the other way round.
+    /// Subscribes to all that is wanted.
     async fn settle(&mut self, heard: &Weak<ChannelTable>) -> Result<(), String> {
-        let Some(known) = heard.upgrade() else {
-            return Ok(());
-        };
-        let wanted = known.named();
-        drop(known);
-        let text = |error: redis::RedisError| error.to_string();
-        for (name, channel) in &wanted {
-            if self.subscribed.contains(name) {
-                // Somebody may have come to it after everybody had left.
-                channel.heard();
-                continue;
-            }
-            let subscribed = if is_pattern(name) {
-                self.sink.psubscribe(&**name).await
-            } else {
-                self.sink.subscribe(&**name).await
-            };
-            match subscribed {
-                Ok(()) => {
-                    self.subscribed.push(name.clone());
-                    channel.heard();
-                }
-                // The server has said why: rights, most of the time.
-                Err(error) if error.code().is_some() => channel.refuse(&error.to_string()),
-                Err(error) => return Err(error.to_string()),
-            }
+        let wanted = heard.upgrade().map(|heard| heard.named());
+        for (name, _) in wanted.into_iter().flatten() {
+            self.change(heard, &name).await?;
         }
-        let is_wanted = |name: &str| wanted.iter().any(|(known, _)| **known == *name);
-        let gone: Vec<Box<str>> = self
-            .subscribed
-            .iter()
-            .filter(|name| !is_wanted(name))
-            .cloned()
-            .collect();
-        for name in gone {
-            let done = if is_pattern(&name) {
-                self.sink.punsubscribe(&*name).await
-            } else {
-                self.sink.unsubscribe(&*name).await
-            };
-            done.map_err(text)?;
-            self.subscribed.retain(|known| *known != name);
+        Ok(())
+    }
+    /// Subscribes to a channel that is wanted and not heard yet, or the other way round.
+    async fn change(&mut self, heard: &Weak<ChannelTable>, name: &str) -> Result<(), String> {
+        let key = ChannelKey::Named(name.into());
+        let wanted = heard.upgrade().and_then(|heard| heard.get(&key));
+        match (wanted, self.subscribed.contains(name)) {
+            // Somebody may have come to it after everybody had left.
+            (Some(channel), true) => channel.heard(),
+            (Some(channel), false) => {
+                let subscribed = if is_pattern(name) {
+                    self.sink.psubscribe(name).await
+                } else {
+                    self.sink.subscribe(name).await
+                };
+                match subscribed {
+                    Ok(()) => {
+                        self.subscribed.insert(name.into());
+                        channel.heard();
+                    }
+                    // The server has said why: rights, most of the time.
+                    Err(error) if error.code().is_some() => channel.refuse(&error.to_string()),
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            (None, true) => {
+                let done = if is_pattern(name) {
+                    self.sink.punsubscribe(name).await
+                } else {
+                    self.sink.unsubscribe(name).await
+                };
+                done.map_err(|error| error.to_string())?;
+                self.subscribed.remove(name);
+            }
+            (None, false) => {}
         }
         Ok(())
     }
