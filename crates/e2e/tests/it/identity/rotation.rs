@@ -119,7 +119,7 @@ fn no_two_callers_with_other_claims_share_an_answer() {
         "override_subgraph_url: {{ accounts: '{}' }}\n{SHARING}\
          authorization: {{ directives: enforce, policies: {{ rules: {{ paid: {{ eq: [{{ jwt_claim: plan }}, gold] }} }}, \
          http: {{ url: '{}' }} }} }}\n\
-         authentication: {{ router: {{ jwt: {{ last_known_good: '', jwks: [{{ url: '{}', issuers: ['{ISSUER}'], audiences: [us] }}] }} }} }}\n",
+         authentication: {{ router: {{ jwt: {{ last_known_good: '', jwks: [{{ url: '{}', poll_interval: 1h, issuers: ['{ISSUER}'], audiences: [us] }}] }} }} }}\n",
         accounts.url(),
         decides.url(),
         server.url()
