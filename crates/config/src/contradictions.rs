@@ -206,6 +206,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     rates(root, config, errors);
     authentication(root, config, errors);
     brokers(root, &config.events, errors);
+    operation_rules(root, config, errors);
     policies(root, config, errors);
 }
 
@@ -422,6 +423,29 @@ fn introspection(root: &Node, config: &Config, errors: &mut Errors) {
         );
     } else if options.client_id.is_empty() != options.client_secret.0.is_empty() {
         errors.invalid(at, "`client_id` and `client_secret` go together", "");
+    }
+}
+
+/// Rules that refuse nothing, or look at claims of callers that nobody knows.
+fn operation_rules(root: &Node, config: &Config, errors: &mut Errors) {
+    let knows = config.knows_callers() || config.authorization.claims.header.is_some();
+    for rule in &config.limits.operation_rules {
+        let conditions = rule.when.iter().chain(&rule.unless);
+        let mut selectors = conditions.flat_map(crate::Condition::selectors);
+        let lists = rule.refuse == Some(crate::RefusedWord::Documents);
+        let (message, help) = if rule.refuse.is_none() {
+            let help = "write `refuse: mutations`, or another of its words";
+            ("a rule says what it refuses", help)
+        } else if lists == rule.documents.is_empty() {
+            ("`refuse: documents` and `documents` go together", "")
+        } else if !knows && selectors.any(|one| matches!(one, crate::Selector::JwtClaim(_))) {
+            let help =
+                "say how callers are known: `authentication.router`, or `authorization.claims`";
+            ("a rule looks at claims, and nobody is known by any", help)
+        } else {
+            continue;
+        };
+        errors.invalid(span(root, &["limits", "operation_rules"]), message, help);
     }
 }
 

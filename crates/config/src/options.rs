@@ -351,6 +351,8 @@ section! {
         /// never below their default. `ogive.limits.exceeded` counts what is let through. Rates have `measure_only`;
         /// `parser_max_recursion` always holds, because nobody writes what it refuses: `max_depth` can be measured.
         pub warn_only: WarnOnly = WarnOnly::default(),
+        /// Operations that are refused by what they are, the first rule that is about one.
+        pub operation_rules: Vec<crate::OperationRuleOptions> = Vec::new(),
         /// Whether fields below `__schema` and `__type` count against `max_depth`. They are nested more deeply than most
         /// operations, no subgraph is asked for them, and they have limits of their own.
         pub count_introspection: bool = false,

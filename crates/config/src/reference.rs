@@ -182,6 +182,7 @@ sample! {
     crate::PolicyServiceOptions = crate::PolicyServiceOptions::default();
     crate::Condition = crate::Condition::All(Vec::new());
     crate::PolicyCondition = crate::PolicyCondition(crate::Condition::All(Vec::new()));
+    crate::RefusedWord = crate::RefusedWord::Mutations;
     crate::KeySetUrl = crate::KeySetUrl::File(String::new());
     Vec<crate::TokenAlgorithm> = Vec::new();
     crate::BrokerUserOptions = crate::BrokerUserOptions::default();
@@ -208,6 +209,16 @@ impl Describe for Vec<crate::RateLimitRule> {
 impl Describe for Vec<crate::RateOverride> {
     fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
         crate::RateOverride::default().describe(&format!("{path}[]"), &[], rows);
+    }
+}
+
+impl Describe for Vec<crate::OperationRuleOptions> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        let start = rows.len();
+        crate::OperationRuleOptions::default().describe(&format!("{path}[]"), &[], rows);
+        for row in &mut rows[start..] {
+            row.default.clear();
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::{
+    PeerRange,
     decode::{Decode, Errors},
     tree::{Node, Value},
 };
@@ -96,7 +97,8 @@ const DEPTH_MAX: usize = 16;
 pub enum Condition {
     /// Both are the same text; lists and objects are no texts, and nothing equals what is not there.
     Eq(Operand, Operand),
-    /// The first is a list that has the second, or a text that has it between spaces.
+    /// The first is a list that has the second, or a text that has it between spaces; with `client_address` as the second,
+    /// ranges of addresses between spaces, one of which has it.
     Contains(Operand, Operand),
     /// There is such a value, and it is not null.
     Exists(Selector),
@@ -175,6 +177,20 @@ fn condition(node: &Node, depth: usize, errors: &mut Errors) -> Option<Condition
                     body.span,
                     "nothing of the request is compared",
                     "name it: `{ jwt_claim: sub }`",
+                );
+                return None;
+            }
+            if let (Operand::Text(ranges), Operand::Selector(Selector::ClientAddress)) =
+                (&left, &right)
+                && word == "contains"
+                && let Some(help) = ranges
+                    .split_ascii_whitespace()
+                    .find_map(|range| PeerRange::parse(range).err())
+            {
+                errors.invalid(
+                    body.span,
+                    "an address is compared with ranges of addresses",
+                    help,
                 );
                 return None;
             }

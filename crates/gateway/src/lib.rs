@@ -26,6 +26,7 @@ mod finish;
 pub mod gateway;
 pub mod identify;
 mod operation;
+mod operation_rules;
 pub mod options;
 mod pipeline;
 pub mod plan;

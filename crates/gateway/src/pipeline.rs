@@ -9,6 +9,7 @@
 //! | receive | [`crate::receive`] | what is asked: one request or a batch, with its files |
 //! | document | [`crate::documents`] | which document, where it is known by an id |
 //! | prepare | [`crate::prepare`] | whether it is valid; the normal form, coerced variables |
+//! | rules | [`crate::operation_rules`] | whether a rule refuses it for what it is |
 //! | charge | [`crate::charge`] | whether it costs more than it may |
 //! | plan | [`crate::plan`] | which subgraphs are asked for what |
 //! | decide | [`crate::policies`] | which policies hold for the caller, what introspection shows |
@@ -403,6 +404,7 @@ impl Gateway {
             return Err(unauthenticated(serving.options.challenge));
         }
         self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
+        self.check_rules(run, &prepared)?;
         let estimate = self.charge(run, &prepared)?;
         let taken = self.take_rates(run, &prepared, estimate)?;
         if let Some(files) = context.uploads() {

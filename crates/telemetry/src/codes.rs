@@ -209,6 +209,9 @@ codes! {
     OPERATIONS_LIMITED 503 Client
         "A WebSocket has as many operations as `subscription.client.websocket.max_operations_per_connection` allows, or a stream of many operations as `subscription.client.single_connection.max_operations_per_stream` does."
         "Wait until one of them is over, or open another connection."
+    OPERATION_REFUSED 403 Client
+        "A rule of the configuration refuses the operation for what it is, such as a mutation, one without a name, or one that is listed."
+        "Ask in another way: the message says what is refused, `limits.operation_rules` for whom."
     OPERATION_TOO_LARGE 400 Client
         "The operation selects more fields, or more under conditions, fragments expanded, than the gateway is willing to plan."
         "Ask for less, or in several operations."

@@ -14,6 +14,6 @@ pub(super) const CACHES: &str =
     "answers are not kept from one request to the next; equal requests under way are sent once";
 pub(super) const SIGNATURES: &str =
     "what proves to subgraphs who asks is written otherwise: see `authentication.subgraph`";
-pub(super) const MUTATIONS: &str = "mutations are not refused as such; `persisted_queries.mode: require` and a manifest without any do it";
+pub(super) const MUTATIONS: &str = "write a rule by hand: `limits.operation_rules: [{ refuse: mutations }]`, with `when` or `unless` for a condition";
 pub(super) const CONNECTORS: &str = "every subgraph speaks GraphQL";
 pub(super) const TOOLS: &str = "operations are served as GraphQL over HTTP only";

@@ -227,7 +227,7 @@ pub(crate) fn send(
     connection.read()
 }
 
-const JSON: (&str, &str) = ("content-type", "application/json");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// One GraphQL request.
 pub(crate) fn post(address: SocketAddr, query: &str) -> Answer {

@@ -26,6 +26,7 @@ mod incremental;
 mod measured;
 mod network;
 mod operation_names;
+mod operation_rules;
 mod rates;
 mod refine;
 mod resilience;

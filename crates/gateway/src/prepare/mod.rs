@@ -314,6 +314,7 @@ pub(crate) fn prepare_operation_for(
         delivery,
         cost,
         answer_costs: OnceLock::new(),
+        facts: OnceLock::new(),
         labels: labels_of(&state.supergraph, &operation),
         variants: Mutex::default(),
         document,

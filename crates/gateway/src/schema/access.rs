@@ -3,8 +3,8 @@
 //! What was let in under them goes on behind its request only as long as they stay the same: nobody asks again.
 
 use ogive_config::{
-    AuthenticationOptions, AuthorizationOptions, Config, OverrideLabelOptions,
-    PersistedQueriesOptions, tls::TlsOptions,
+    AuthenticationOptions, AuthorizationOptions, Config, OperationRuleOptions,
+    OverrideLabelOptions, PersistedQueriesOptions, tls::TlsOptions,
 };
 
 /// Those parts.
@@ -15,6 +15,7 @@ pub(crate) struct Access {
     persisted_queries: PersistedQueriesOptions,
     override_labels: OverrideLabelOptions,
     tls: TlsOptions,
+    operation_rules: Vec<OperationRuleOptions>,
 }
 
 impl Access {
@@ -25,6 +26,7 @@ impl Access {
             persisted_queries: config.persisted_queries.clone(),
             override_labels: config.override_labels.clone(),
             tls: config.tls.clone(),
+            operation_rules: config.limits.operation_rules.clone(),
         }
     }
 }

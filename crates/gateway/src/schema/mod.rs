@@ -12,6 +12,7 @@ pub mod fingerprint;
 pub mod labels;
 pub mod operation;
 pub mod operation_cache;
+pub mod operation_rules;
 pub mod options;
 pub mod plan_cache;
 pub(crate) mod plan_costs;

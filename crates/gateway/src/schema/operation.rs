@@ -11,6 +11,7 @@ use ogive_syntax::{Document, ast::OperationDefinition};
 
 use crate::{
     schema::canonical::Binding,
+    schema::operation_rules::OperationFacts,
     schema::plan_cache::{PlanSlot, SharedPlan},
     schema::plan_costs::PlanCosts,
     schema::split_fetch::SplitFetch,
@@ -43,6 +44,8 @@ pub struct PreparedOperation {
     pub cost: Option<Box<Program>>,
     /// What its answers cost, once somebody asks.
     pub answer_costs: OnceLock<Box<AnswerCosts>>,
+    /// What rules ask about it, once one does.
+    pub facts: OnceLock<Box<OperationFacts>>,
     /// The plan; set by stop 3.
     pub planned: ArcSwapOption<PlannedOperation>,
     /// Override labels that can matter to its plan, by index; none for most operations.

@@ -22,6 +22,7 @@ use crate::{
     schema::fingerprint::Fingerprints,
     schema::labels::Labels,
     schema::operation_cache::OperationCache,
+    schema::operation_rules::OperationRules,
     schema::options::PipelineOptions,
     schema::plan_cache::PlanCache,
     schema::refinement::{RefineLimits, Refinement},
@@ -51,6 +52,8 @@ pub struct SchemaState {
     pub refinement: Refinement,
     /// What introspection shows callers; `None` if it shows everybody everything.
     pub views: Option<SchemaViews>,
+    /// Which operations are refused by what they are; `None` if none is.
+    pub rules: Option<OperationRules>,
     /// How requests are treated.
     pub options: PipelineOptions,
     /// Who may ask for what.
@@ -100,11 +103,13 @@ impl SchemaState {
             entries_max: cache.size.get(),
             bytes_max: cache.memory.0,
         });
+        let compared = ComparedFields::new(&supergraph);
         let state = SchemaState {
+            rules: OperationRules::new(&supergraph, &compared, config, &mut notes),
             operations: OperationCache::new(limits),
             plans: PlanCache::new(limits),
             fingerprints: Fingerprints::new(&supergraph),
-            compared: ComparedFields::new(&supergraph),
+            compared,
             options: PipelineOptions::new(
                 config,
                 &endpoints,

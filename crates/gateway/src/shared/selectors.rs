@@ -13,6 +13,10 @@ pub(crate) trait Selected {
     fn items(&self, selector: &Selector) -> Vec<Cow<'_, str>>;
     /// Whether there is such a value, of whatever kind.
     fn has(&self, selector: &Selector) -> bool;
+    /// Whether the client's address is within a range.
+    fn is_within(&self, _range: &str) -> bool {
+        false
+    }
 }
 
 /// A caller says nothing but claims.
@@ -44,6 +48,11 @@ pub(crate) fn is_met(condition: &Condition, of: &impl Selected) -> bool {
             (Some(left), Some(right)) => left == right,
             _ => false,
         },
+        Condition::Contains(Operand::Text(ranges), Operand::Selector(Selector::ClientAddress)) => {
+            ranges
+                .split_ascii_whitespace()
+                .any(|range| of.is_within(range))
+        }
         Condition::Contains(list, item) => {
             let Some(item) = text(item, of) else {
                 return false;
