@@ -180,7 +180,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 17] = [
+    const NOT_SHOWN: [(&str, &str); 18] = [
         (
             "authentication.router.api_keys",
             "keys are read from a file, which has to be there",
@@ -233,6 +233,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             "the labels are those of the supergraph",
         ),
         ("traffic_shaping.all.urls", "refused"),
+        ("limits.operation_rules", "rules are made with the schema"),
         (
             "events.",
             "brokers are made with the schema, where it has event subgraphs",

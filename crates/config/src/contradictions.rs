@@ -431,14 +431,14 @@ fn operation_rules(root: &Node, config: &Config, errors: &mut Errors) {
     let knows = config.knows_callers() || config.authorization.claims.header.is_some();
     for rule in &config.limits.operation_rules {
         let conditions = rule.when.iter().chain(&rule.unless);
-        let mut selectors = conditions.flat_map(crate::Condition::selectors);
+        let mut selectors = conditions.flat_map(Condition::selectors);
         let lists = rule.refuse == Some(crate::RefusedWord::Documents);
         let (message, help) = if rule.refuse.is_none() {
             let help = "write `refuse: mutations`, or another of its words";
             ("a rule says what it refuses", help)
         } else if lists == rule.documents.is_empty() {
             ("`refuse: documents` and `documents` go together", "")
-        } else if !knows && selectors.any(|one| matches!(one, crate::Selector::JwtClaim(_))) {
+        } else if !knows && selectors.any(|one| matches!(one, Selector::JwtClaim(_))) {
             let help =
                 "say how callers are known: `authentication.router`, or `authorization.claims`";
             ("a rule looks at claims, and nobody is known by any", help)
