@@ -134,6 +134,18 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
         .await;
     loop {
         tokio::select! {
+            // What comes after another schema is answered by it.
+            biased;
+            changed = ending.changed() => {
+                if changed.is_err() {
+                    return StreamEnd::Drain;
+                }
+                let state = *ending.borrow_and_update();
+                let opener = renewed.as_ref().unwrap_or(opener);
+                retiring.look_at(state, (input, opener), &mut plan, running).await;
+            }
+            () = running.left() => return StreamEnd::Complete,
+            () = sleep_until(retiring.next), if retiring.told.is_some() => retiring.end_some(running),
             opened = &mut opening, if events.is_none() => match opened {
                 Ok(opened) => events = Some(opened),
                 Err(error) => {
@@ -157,16 +169,6 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
                 }
                 running.push(response.json);
             }
-            () = running.left() => return StreamEnd::Complete,
-            changed = ending.changed() => {
-                if changed.is_err() {
-                    return StreamEnd::Drain;
-                }
-                let state = *ending.borrow_and_update();
-                let opener = renewed.as_ref().unwrap_or(opener);
-                retiring.look_at(state, (input, opener), &mut plan, running).await;
-            }
-            () = sleep_until(retiring.next), if retiring.told.is_some() => retiring.end_some(running),
         }
     }
 }
