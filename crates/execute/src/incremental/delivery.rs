@@ -112,7 +112,8 @@ impl<'p> Delivery<'p> {
                 self.stage = Stage::Groups;
             }
             Stage::Groups => {
-                while payload.items_bytes() < self.chunk_bytes
+                let (mut bytes, mut counted) = (0, 0);
+                while bytes < self.chunk_bytes
                     && let Some(at) = self.next_ready(run)
                 {
                     let is_over = match self.pending[at] {
@@ -122,15 +123,19 @@ impl<'p> Delivery<'p> {
                             }
                             true
                         }
-                        Part::Stream(stream) => match self.advance(stream, &mut payload, run) {
-                            Some(is_over) => is_over,
-                            None => break,
-                        },
+                        Part::Stream(stream) => {
+                            match self.advance(stream, bytes, &mut payload, run) {
+                                Some(is_over) => is_over,
+                                None => break,
+                            }
+                        }
                     };
                     if is_over {
                         self.pending.remove(at);
                     }
                     self.announce(&mut payload, run);
+                    bytes += payload.items_bytes(counted);
+                    counted = payload.incremental.len();
                 }
                 if payload.completed.is_empty() && payload.incremental.is_empty() {
                     return Step::Wait;
@@ -221,7 +226,10 @@ impl<'p> Delivery<'p> {
         let base = if piece.item.is_some() { 2 } else { 0 };
         let mut own = 0;
         let mut written = run.write(|mut input| {
-            forget_paths(&mut input);
+            // Of items it was done before the first of them.
+            if piece.item.is_none() {
+                forget_paths(&mut input);
+            }
             own = input.errors.list().count();
             then(input, KeyFilter::new(groups, streams, piece.shown, base))
         });

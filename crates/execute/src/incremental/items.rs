@@ -13,7 +13,7 @@ use crate::{
         groups::{FIRST, Shown},
         part::{Items, OpenStream, Part, PieceOutput, json},
     },
-    respond::{Item, leaf_items},
+    respond::{Item, forget_paths, leaf_items},
     run::Run,
     store::{RecordId, Value},
 };
@@ -96,20 +96,22 @@ impl Delivery<'_> {
             && waits_for.all(|group| self.groups.is_ready(pass, Some(*group)))
     }
 
-    /// Writes items of a stream that can be written, up to a number of bytes. Whether it is over; `None` if it has to wait for
+    /// Writes items of a stream that can be written, up to a number of bytes, given those `before`. Whether it is over; `None` if it has to wait for
     /// everything.
     pub(super) fn advance(
         &mut self,
         stream: usize,
+        before: usize,
         payload: &mut Payload,
         run: &mut Run<'_>,
     ) -> Option<bool> {
+        run.write(|mut input| forget_paths(&mut input));
         let first = self.open[stream].next;
         let (mut bodies, mut errors, mut bytes) = (Vec::new(), Vec::new(), 0);
         let mut failed = None;
         let mut waits = false;
         while self.open[stream].next < self.open[stream].items.len()
-            && (bodies.is_empty() || payload.items_bytes() + bytes < self.chunk_bytes)
+            && (bodies.is_empty() || before + bytes < self.chunk_bytes)
             && self.is_next_ready(&self.open[stream], run)
         {
             let was_complete = self.groups.is_complete();

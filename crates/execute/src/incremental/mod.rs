@@ -115,13 +115,13 @@ pub enum GroupValues {
 }
 
 impl Payload {
-    /// Bytes of the items in it.
-    fn items_bytes(&self) -> usize {
+    /// Bytes of the items in it, but for those of the first groups.
+    fn items_bytes(&self, but: usize) -> usize {
         let of = |group: &GroupData| match &group.data {
             GroupValues::Items(items) => items.iter().map(|item| item.len() + 1).sum(),
             _ => 0,
         };
-        self.incremental.iter().map(of).sum()
+        self.incremental.iter().skip(but).map(of).sum()
     }
 }
 
