@@ -182,6 +182,8 @@ const EXPLAINED: [&str; 19] = [
 
 /// Texts of the form of a code that are none: locations of directives, kinds of introspection, variables of the environment.
 const NO_CODES_ANYWHERE: &[&str] = &[
+    // The value of an attribute.
+    "COST_OK",
     "ARGUMENT_DEFINITION",
     "ENUM_VALUE",
     "FIELD_DEFINITION",
