@@ -229,39 +229,6 @@ fn toml_node(value: &toml::Value) -> Node {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_of_all_kinds() {
-        for (found, ms) in [
-            ("30s", 30_000),
-            ("1m30s", 90_000),
-            ("5m0s", 300_000),
-            ("250ms", 250),
-            ("1hour", 3_600_000),
-            ("1.5s", 1_500),
-            ("10 sec", 10_000),
-        ] {
-            assert_eq!(milliseconds(found), Some(ms), "{found}");
-        }
-        for found in ["", "30", "s", "5 parsecs"] {
-            assert_eq!(milliseconds(found), None, "{found}");
-        }
-    }
-
-    #[test]
-    fn files_that_are_one_text() {
-        let file = |name: &str| text(name);
-        let several = files(Format::Hive, &list(vec![file("a.pem"), file("b.pem")])).unwrap();
-        assert_eq!(scalar(&several), Some("${file.a.pem}\n${file.b.pem}"));
-        let one = files(Format::Hive, &list(vec![file("a.pem")])).unwrap();
-        assert_eq!(scalar(&one), Some("a.pem"));
-        assert!(files(Format::Hive, &list(vec![file("a"), file("${B}")])).is_err());
-    }
-}
-
 /// Message brokers of Cosmo's `events.providers`, whose keys are ours.
 pub(super) fn brokers(format: Format, node: &Node) -> Result<Node, String> {
     const KNOWN: [&str; 16] = [
@@ -310,5 +277,38 @@ pub(super) fn brokers(format: Format, node: &Node) -> Result<Node, String> {
             Ok(out)
         }
         Value::Scalar { .. } => same(format, node),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_of_all_kinds() {
+        for (found, ms) in [
+            ("30s", 30_000),
+            ("1m30s", 90_000),
+            ("5m0s", 300_000),
+            ("250ms", 250),
+            ("1hour", 3_600_000),
+            ("1.5s", 1_500),
+            ("10 sec", 10_000),
+        ] {
+            assert_eq!(milliseconds(found), Some(ms), "{found}");
+        }
+        for found in ["", "30", "s", "5 parsecs"] {
+            assert_eq!(milliseconds(found), None, "{found}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_one_text() {
+        let file = |name: &str| text(name);
+        let several = files(Format::Hive, &list(vec![file("a.pem"), file("b.pem")])).unwrap();
+        assert_eq!(scalar(&several), Some("${file.a.pem}\n${file.b.pem}"));
+        let one = files(Format::Hive, &list(vec![file("a.pem")])).unwrap();
+        assert_eq!(scalar(&one), Some("a.pem"));
+        assert!(files(Format::Hive, &list(vec![file("a"), file("${B}")])).is_err());
     }
 }

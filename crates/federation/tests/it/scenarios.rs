@@ -40,6 +40,7 @@ fn the_graphs_of_the_benchmarks_load() {
     let expected = [
         ("big-response", 2),
         ("chain", 3),
+        ("events", 1),
         ("four-services", 4),
         ("many-plans", 7),
         ("shop", 4),
