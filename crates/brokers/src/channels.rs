@@ -7,6 +7,7 @@ use std::{
 
 use ogive_base::FastMap;
 use ogive_federation::Broker;
+use tokio::{task::JoinHandle, time::timeout};
 
 use crate::queue::Channel;
 
@@ -36,6 +37,21 @@ pub(crate) enum OutgoingError {
     /// It refuses.
     #[error("{0}")]
     Refused(String),
+}
+
+/// What is done on the brokers' thread, if it is done in time. Otherwise it is given up, so that it does not happen later.
+pub(crate) async fn in_time<T>(
+    mut working: JoinHandle<Result<T, OutgoingError>>,
+    within: Duration,
+) -> Result<T, OutgoingError> {
+    match timeout(within, &mut working).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) => Err(OutgoingError::Refused(error.to_string())),
+        Err(_) => {
+            working.abort();
+            Err(OutgoingError::Late)
+        }
+    }
 }
 
 /// The channels that are heard, and what is known of the connection.

@@ -27,7 +27,7 @@ use rskafka::{
 use tokio::{runtime::Handle, sync::OnceCell, task::JoinSet, time::timeout};
 
 use crate::{
-    channels::{ChannelKey, ChannelTable, OutgoingError},
+    channels::{ChannelKey, ChannelTable, OutgoingError, in_time},
     queue::{Channel, Message},
     settings::{ConnectionSettings, Credentials},
     tls,
@@ -37,6 +37,8 @@ use crate::{
 const FETCH_BYTES_MAX: i32 = 8 << 20;
 /// How long the broker waits for an event before it answers that there is none.
 const FETCH_WAIT_MS: i32 = 5_000;
+/// How long nothing is asked after an answer without records.
+const IDLE_PAUSE: Duration = Duration::from_millis(100);
 /// How long the library tries on its own.
 const TRY_WITHIN: Duration = Duration::from_secs(2);
 /// How often it is looked for partitions that are new.
@@ -97,11 +99,7 @@ impl Kafka {
         let publishing = self
             .runtime
             .spawn(async move { inner.publish(&topic, payload).await });
-        match timeout(within, publishing).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(error)) => Err(OutgoingError::Refused(error.to_string())),
-            Err(_) => Err(OutgoingError::Late),
-        }
+        in_time(publishing, within).await
     }
 }
 
@@ -315,6 +313,10 @@ async fn read(client: PartitionClient, offset: Arc<AtomicI64>, channel: Arc<Chan
             }
             Err(error) => return error.to_string(),
         };
+        if records.is_empty() {
+            // The end of a transaction is no record, and is answered at once.
+            tokio::time::sleep(IDLE_PAUSE).await;
+        }
         for record in records {
             // What only deletes a key is no event.
             if let Some(value) = record.record.value {

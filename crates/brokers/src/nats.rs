@@ -22,7 +22,7 @@ use ogive_federation::Broker;
 use tokio::{runtime::Handle, sync::OnceCell, time::timeout};
 
 use crate::{
-    channels::{ChannelKey, ChannelTable, OutgoingError},
+    channels::{ChannelKey, ChannelTable, OutgoingError, in_time},
     queue::{Channel, Delivery, Message},
     settings::{ConnectionSettings, Credentials},
     tls,
@@ -112,11 +112,7 @@ impl Nats {
             }
             work.run(client).await
         });
-        match timeout(within, working).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(error)) => Err(OutgoingError::Refused(error.to_string())),
-            Err(_) => Err(OutgoingError::Late),
-        }
+        in_time(working, within).await
     }
     pub(crate) async fn publish(
         &self,
@@ -347,6 +343,8 @@ async fn open(client: &Client, key: &ChannelKey) -> Result<pull::Stream, String>
     let mut config = pull::Config {
         durable_name: Some(consumer.to_string()),
         inactive_threshold: inactive.unwrap_or_default(),
+        // Few enough that none of them waits so long in a queue that it is sent again.
+        max_ack_pending: 2 * BATCH as i64,
         ..pull::Config::default()
     };
     // Servers before 2.10 know one only.

@@ -287,6 +287,8 @@ impl Channel {
             };
             if tokio::time::timeout(stall, pushing).await.is_err() {
                 feed.end(End::Overflow);
+                // What comes after it would be given back to the broker at once, and come again.
+                self.leave(&feed);
             }
         }
     }

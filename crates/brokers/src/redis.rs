@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use crate::{
-    channels::{ChannelKey, ChannelTable, OutgoingError},
+    channels::{ChannelKey, ChannelTable, OutgoingError, in_time},
     queue::{Channel, Message},
     settings::{ConnectionSettings, Credentials},
     template::is_pattern,
@@ -131,11 +131,7 @@ impl Redis {
                 Err(error) => Err(OutgoingError::Refused(error.to_string())),
             }
         });
-        match timeout(within, publishing).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(error)) => Err(OutgoingError::Refused(error.to_string())),
-            Err(_) => Err(OutgoingError::Late),
-        }
+        in_time(publishing, within).await
     }
 }
 
@@ -213,6 +209,8 @@ async fn drive(
         }
         drop(known);
         tokio::time::sleep(settings.patience.wait(attempt)).await;
+        // The next connection begins with all that is wanted.
+        while changes.try_recv().is_ok() {}
         attempt = attempt.saturating_add(1);
     }
 }

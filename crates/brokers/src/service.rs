@@ -10,7 +10,10 @@ use ogive_execute::{
 use ogive_federation::{Broker, EventAction, SubgraphId, Supergraph};
 use ogive_schema::OperationKind;
 use ogive_syntax::ast::Field;
-use ogive_transport::{STREAM_LOST, STREAM_REFUSED, ServiceRequest, SubgraphService};
+use ogive_transport::{
+    EVENT_ARGUMENT_INVALID as BAD_ARGUMENT, STREAM_LOST, STREAM_REFUSED, ServiceRequest,
+    SubgraphService,
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -29,8 +32,6 @@ use crate::{
 pub(crate) const BROKER_ERROR: &str = "EVENT_BROKER_ERROR";
 /// The field is bound to a broker that the configuration does not have.
 pub(crate) const UNKNOWN_PROVIDER: &str = "EVENT_PROVIDER_UNKNOWN";
-/// An argument cannot be part of a name.
-pub(crate) const BAD_ARGUMENT: &str = "EVENT_ARGUMENT_INVALID";
 
 /// The brokers of a configuration.
 #[derive(Debug)]
@@ -160,6 +161,12 @@ impl EventService {
         };
         let request =
             EventRequest::read(&asked.request.body).map_err(|why| self.unreadable(why))?;
+        // Either all of them can be asked, or none is.
+        for field in request.fields() {
+            if request.document.name(field.name) != "__typename" {
+                self.bound(&request, kind, &field)?;
+            }
+        }
         let mut bodies = Vec::new();
         for field in request.fields() {
             if request.document.name(field.name) == "__typename" {

@@ -71,8 +71,9 @@ fn problems(sub: &Subgraph, kind: OperationKind, field: FieldId) -> Vec<String> 
         let args = arguments(sub, applied);
         if name == FILTER {
             let condition = args.iter().find(|(name, _)| **name == *"condition");
-            if let Some((_, condition)) = condition {
-                filter_problems(sub, field, condition, 0, &mut found);
+            match condition {
+                Some((_, condition)) => filter_problems(sub, field, condition, 0, &mut found),
+                None => found.push(format!("`@{FILTER}` needs `condition`")),
             }
             if kind != OperationKind::Subscription {
                 found.push(format!("`@{FILTER}` is for fields of subscriptions"));
@@ -164,6 +165,7 @@ fn filter_problems(
     found: &mut Vec<String>,
 ) {
     let ConstValue::Object(members) = condition else {
+        found.push("a condition has one of `AND`, `OR`, `NOT`, `IN`".into());
         return;
     };
     if depth == FILTER_DEPTH_MAX {
@@ -201,6 +203,6 @@ fn filter_problems(
                 template_problems(sub, field, text, found);
             }
         }
-        _ => {}
+        _ => found.push(format!("`{name}` has no condition")),
     }
 }

@@ -105,7 +105,11 @@ impl Reply {
     /// Reads what is said to a message.
     pub fn read(text: &Bytes, to: &Message<'_>) -> Result<Reply, CoprocessorError> {
         let members: Members<'_> = serde_json::from_slice(text)
-            .map_err(|error| CoprocessorError::Unreadable(error.to_string()))?;
+            // Its own words quote what was read, which may be anything.
+            .map_err(|error| {
+                let (line, column) = (error.line(), error.column());
+                CoprocessorError::Unreadable(format!("line {line}, column {column}"))
+            })?;
         let version: Option<u64> = member(members.version, "version", "a number")?;
         if version.is_some_and(|version| version != u64::from(VERSION)) {
             return Err(CoprocessorError::Changed("version"));

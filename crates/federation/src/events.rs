@@ -97,7 +97,14 @@ pub(crate) fn read_events(
                 let filter = carried.iter().find(|other| {
                     other.name == FILTER && other.graphs.iter().any(|g| one.graphs.contains(g))
                 });
-                let filter = filter.and_then(|filter| filter.arg("condition"));
+                // One that cannot be read lets nothing pass, so the field is bound to nothing.
+                let filter = match filter {
+                    None => None,
+                    Some(filter) => match filter.arg("condition").and_then(|c| condition(c, 0)) {
+                        Some(condition) => Some(condition),
+                        None => continue,
+                    },
+                };
                 for graph in &one.graphs {
                     let found = subgraphs.iter().find(|(_, s)| *s.enum_value == **graph);
                     let Some((subgraph, _)) = found else {
@@ -112,7 +119,7 @@ pub(crate) fn read_events(
                         provider: one.text("providerId").unwrap_or("default").into(),
                         channels: texts(one.arg(channels)),
                         consumer: one.arg("streamConfiguration").and_then(consumer),
-                        filter: filter.and_then(|filter| condition(filter, 0)),
+                        filter: filter.clone(),
                     });
                 }
             }

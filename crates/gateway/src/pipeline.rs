@@ -22,7 +22,7 @@
 
 use std::pin::pin;
 
-use http::{Request, Response, request::Parts};
+use http::{Request, Response, StatusCode, request::Parts};
 use ogive_base::Reservation;
 use ogive_config::Peer;
 use ogive_plan::{OperationKind, Plan};
@@ -247,7 +247,14 @@ impl Gateway {
         let input = (media, memory, document_id);
         match &serving.coprocessor {
             None => pin!(self.read_and_answer(serving, context, input, body)).await,
-            Some(served) => Box::pin(self.coprocess(serving, served, context, input, body)).await,
+            Some(served) => {
+                // As the client sent it, whatever a coprocessor makes of it.
+                if let Err(error) = serving.options.csrf.check(parts) {
+                    read_refused(&parts.headers, body).await;
+                    return refused(context, &error, media);
+                }
+                Box::pin(self.coprocess(serving, served, context, input, body)).await
+            }
         }
     }
 
@@ -291,7 +298,11 @@ impl Gateway {
                 };
                 let answer = pin!(self.operation(serving, context, input));
                 match (answer.await, in_parts) {
-                    (Ok(response), Some(parts)) if parts.is_only => only_in_parts(response, parts),
+                    (Ok(response), Some(parts))
+                        if parts.is_only && response.status() == StatusCode::OK =>
+                    {
+                        only_in_parts(response, parts)
+                    }
                     (Ok(response), _) => response,
                     (Err(error), _) => refused(context, &error, media),
                 }

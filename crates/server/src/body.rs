@@ -90,6 +90,12 @@ impl ResponseBody {
     pub fn hold(&mut self, memory: Reservation) {
         self.memory = Some(memory);
     }
+    /// Puts other bytes into their place, which hold what these did.
+    pub fn replace(&mut self, bytes: Bytes) {
+        let memory = self.memory.take();
+        *self = bytes.into();
+        self.memory = memory;
+    }
     /// Number of bytes before they are encoded.
     pub fn len(&self) -> usize {
         self.len

@@ -60,7 +60,9 @@ pub use cache_control::is_for_caches;
 pub use client::Client;
 pub use coalescing::{Coalesced, Coalescer, SharingScope};
 pub use endpoint::{Endpoint, Endpoints, Traffic};
-pub use events::failures::{STREAM_LOST, STREAM_MALFORMED, STREAM_OVERFLOW, STREAM_REFUSED};
+pub use events::failures::{
+    EVENT_ARGUMENT_INVALID, STREAM_LOST, STREAM_MALFORMED, STREAM_OVERFLOW, STREAM_REFUSED,
+};
 pub use events::source::{EventProtocol, EventSource, LearnedProtocol, Reconnect};
 pub use fetch::{Fetched, fetch};
 pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader, first_text};

@@ -18,8 +18,8 @@ use ogive_execute::{
 use tokio::time::Instant;
 
 use crate::{
-    Answered, CallerContext, Client, Collected, Endpoint, FetchHook, Observer, Reporter,
-    ServiceRequest, SubgraphService,
+    Answered, CallerContext, Client, Collected, EVENT_ARGUMENT_INVALID, Endpoint, FetchHook,
+    Observer, Reporter, STREAM_REFUSED, ServiceRequest, SubgraphService,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
@@ -635,7 +635,10 @@ fn is_well(exchanged: &Result<Exchanged, ExchangeError>) -> bool {
     match exchanged {
         Ok(exchanged) => exchanged.response.status < 500,
         // It did answer, or was not asked; that is not its fault.
-        Err(error) => matches!(error.error.code, REQUEST_MEMORY | CREDENTIALS_UNAVAILABLE),
+        Err(error) => matches!(
+            error.error.code,
+            REQUEST_MEMORY | CREDENTIALS_UNAVAILABLE | EVENT_ARGUMENT_INVALID | STREAM_REFUSED
+        ),
     }
 }
 

@@ -197,6 +197,7 @@ impl Delivery<'_> {
         records: &[RecordId],
         lists: &[(RecordId, usize)],
     ) -> Option<bytes::Bytes> {
+        let before = self.candidates.len();
         let one = &self.open[stream];
         let (shown, group) = (one.shown, one.group);
         let piece = Piece {
@@ -208,7 +209,12 @@ impl Delivery<'_> {
         let inner = self.open_streams(run, lists, (shown.key, group));
         self.candidates.extend(inner.into_iter().map(Part::Stream));
         debug_assert!(shown.key == FIRST || group.is_some());
-        self.too_many()
+        let too_many = self.too_many();
+        if too_many.is_some() {
+            // The item is not sent, so nothing in it is.
+            self.candidates.truncate(before);
+        }
+        too_many
     }
 }
 

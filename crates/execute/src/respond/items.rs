@@ -73,7 +73,11 @@ pub(crate) fn write_item<V: Filter>(
     }
 }
 
-/// Where the items of a list of leaves stand; `None` if it is none.
+/// Most items of a list of leaves that are sent one after the other: what is noted of them is not counted as memory of the
+/// request. Longer lists are answered whole.
+const LEAVES_MAX: usize = 1 << 16;
+
+/// Where the items of a list of leaves stand; `None` if it is none, or too long.
 pub(crate) fn leaf_items(raw: &[u8]) -> Option<Vec<Range<usize>>> {
     let mut scanner = Scanner::with_depth_max(raw, Scanner::DEPTH_MAX);
     if raw.first() != Some(&b'[') {
@@ -82,6 +86,9 @@ pub(crate) fn leaf_items(raw: &[u8]) -> Option<Vec<Range<usize>>> {
     let mut items = Vec::new();
     let mut is_next = scanner.begin_array().ok()?;
     while is_next {
+        if items.len() == LEAVES_MAX {
+            return None;
+        }
         items.push(scanner.skip_value().ok()?);
         is_next = scanner.next_item().ok()?;
     }

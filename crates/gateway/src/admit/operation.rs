@@ -5,7 +5,7 @@
 use std::{borrow::Cow, hash::BuildHasher, sync::Arc};
 
 use http::HeaderMap;
-use ogive_config::{Client, RateCharge, Selector};
+use ogive_config::{Client, PeerRange, RateCharge, Selector};
 use ogive_telemetry::{codes, operation::ClientIdentity};
 
 use crate::{
@@ -179,6 +179,11 @@ struct AskedOperation<'a> {
 }
 
 impl Selected for AskedOperation<'_> {
+    fn is_within(&self, range: &str) -> bool {
+        let range = PeerRange::parse(range);
+        let client = self.context.client();
+        client.is_some_and(|client| range.is_ok_and(|range| range.contains(client)))
+    }
     fn text(&self, selector: &Selector) -> Option<Cow<'_, str>> {
         let client = |text: fn(&ClientIdentity) -> &str| {
             let text = text(self.client.as_deref()?);

@@ -229,7 +229,7 @@ fn reframed(mut response: Response<ResponseBody>, media: Media) -> Response<Resp
         return response;
     }
     let body = whole(stream, &response.body().to_vec());
-    *response.body_mut() = body.into();
+    response.body_mut().replace(body);
     response
         .headers_mut()
         .insert(header::CONTENT_TYPE, media.content_type());

@@ -223,6 +223,13 @@ fn changed_caller(run: &CoprocessorRun<'_>, identity: &Identity) -> Option<Ident
         (Some(Value::Object(claims)), known) => {
             let mut caller = Caller::proved(claims, run.stages.caller_options());
             caller.end = known.and_then(|known| known.end);
+            if let Some(known) = known {
+                let read = Caller::proved(known.claims.clone(), run.stages.caller_options());
+                // What is granted beside the claims (API keys, trusted proxies) is not read from them.
+                if read.granted != known.granted {
+                    caller.granted = known.granted.clone();
+                }
+            }
             Some(Ok(Arc::new(caller)))
         }
         (_, None) => return None,

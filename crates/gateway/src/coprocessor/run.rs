@@ -215,7 +215,7 @@ fn apply_to_response(
     }
     if let Some(body) = body {
         response.headers_mut().remove(header::CONTENT_LENGTH);
-        *response.body_mut() = ResponseBody::from(body);
+        response.body_mut().replace(body);
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ impl InParts {
             state: Arc::clone(&run.serving.state),
             prepared,
             planned,
-            headers: context.headers.clone(),
+            headers: context.headers_to_send().clone(),
             caller: context.shared_caller().cloned(),
             claims: context.claims().clone(),
             view: context.shared_view().cloned(),
@@ -131,10 +131,10 @@ pub(crate) fn parts_asked(
 /// only taken for another operation than it is for others.
 pub(crate) fn may_come_later(document: &str) -> bool {
     let is_ignored = |c: char| c.is_whitespace() || matches!(c, ',' | '\u{feff}');
+    // The directive's name may be on the line after a comment.
+    let comment = document.find('#').unwrap_or(document.len());
     let named = |(at, _): (usize, &str)| {
-        let before = document[..at].trim_end_matches(is_ignored);
-        // The directive's name may be on the line after a comment.
-        before.ends_with('@') || before.contains('#')
+        comment < at || document[..at].trim_end_matches(is_ignored).ends_with('@')
     };
     let mut directives = ["defer", "stream"].into_iter();
     directives.any(|name| document.match_indices(name).any(named))

@@ -3,7 +3,7 @@
 //! What was let in under them goes on behind its request only as long as they stay the same: nobody asks again.
 
 use ogive_config::{
-    AuthenticationOptions, AuthorizationOptions, Config, OperationRuleOptions,
+    AuthenticationOptions, AuthorizationOptions, Config, CoprocessorOptions, OperationRuleOptions,
     OverrideLabelOptions, PersistedQueriesOptions, tls::TlsOptions,
 };
 
@@ -16,6 +16,7 @@ pub(crate) struct Access {
     override_labels: OverrideLabelOptions,
     tls: TlsOptions,
     operation_rules: Vec<OperationRuleOptions>,
+    coprocessor: CoprocessorOptions,
 }
 
 impl Access {
@@ -27,6 +28,7 @@ impl Access {
             override_labels: config.override_labels.clone(),
             tls: config.tls.clone(),
             operation_rules: config.limits.operation_rules.clone(),
+            coprocessor: config.coprocessor.clone(),
         }
     }
 }

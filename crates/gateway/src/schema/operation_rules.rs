@@ -134,7 +134,9 @@ impl OperationFacts {
             introspects: fields
                 .iter()
                 .any(|field| matches!(field.field, FieldRef::Schema | FieldRef::Type)),
-            has_literals: arguments.any(|argument| is_literal(&argument.value)),
+            has_literals: arguments.any(|argument| is_literal(&argument.value))
+                || (operation.variables.iter())
+                    .any(|variable| variable.default.as_ref().is_some_and(is_literal_constant)),
             form: if is_listed {
                 canonical(supergraph, compared, operation).key
             } else {

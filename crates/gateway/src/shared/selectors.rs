@@ -14,9 +14,7 @@ pub(crate) trait Selected {
     /// Whether there is such a value, of whatever kind.
     fn has(&self, selector: &Selector) -> bool;
     /// Whether the client's address is within a range.
-    fn is_within(&self, _range: &str) -> bool {
-        false
-    }
+    fn is_within(&self, range: &str) -> bool;
 }
 
 /// A caller says nothing but claims.
@@ -35,6 +33,9 @@ impl Selected for Caller {
             }
             _ => Vec::new(),
         }
+    }
+    fn is_within(&self, _range: &str) -> bool {
+        false
     }
     fn has(&self, selector: &Selector) -> bool {
         matches!(selector, Selector::JwtClaim(claim) if self.claim(claim).is_some())

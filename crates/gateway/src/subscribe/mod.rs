@@ -115,7 +115,7 @@ impl Gateway {
                 gateway,
                 worker,
                 opener: Opener {
-                    headers: context.headers.clone(),
+                    headers: context.headers_to_send().clone(),
                     caller: context.shared_caller().cloned(),
                 },
                 reload_window: options.reload_window,

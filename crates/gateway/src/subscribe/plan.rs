@@ -78,7 +78,8 @@ impl SourcePlan {
         worker: &WorkerState,
     ) -> Option<SourceKey> {
         let endpoints = &self.state.endpoints;
-        let transport = RequestTransport::new(&worker.client, endpoints, context.headers, None);
+        let headers = context.headers_to_send();
+        let transport = RequestTransport::new(&worker.client, endpoints, headers, None);
         let transport = transport.asked_by(Some(context));
         Some(SourceKey {
             state: std::ptr::from_ref(&*self.state) as usize,

@@ -157,10 +157,12 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
                 let Some(event) = event else {
                     return StreamEnd::Complete;
                 };
+                // Others who share the source are equal by what subgraphs are sent: none of them changes that for all.
                 if let Some(opener) = running.renewed() {
                     let key = plan.key(&opener.context(), &input.worker);
-                    running.go_on_as(key.filter(|_| running.is_shared()), false);
-                    renewed = Some(opener);
+                    if running.go_on_as(key.filter(|_| running.is_shared()), true) {
+                        renewed = Some(opener);
+                    }
                 }
                 let opener = renewed.as_ref().unwrap_or(opener);
                 let response = input.respond(&plan, opener, &telling, event).await;

@@ -352,6 +352,12 @@ impl Driver {
         if headers.is_empty() {
             return Ok(());
         }
+        // A coprocessor is told of operations, not of what changes beneath them.
+        let serving = self.start.sender.gateway.serving.load();
+        if serving.coprocessor.is_some() {
+            return Err(Some(Close::forbidden()));
+        }
+        drop(serving);
         let introduced = self.start.sender.introduce(headers).await;
         let caller = introduced.map_err(|_| Some(Close::forbidden()))?;
         if Owner::of(caller.as_deref()) != self.owner {

@@ -9,6 +9,8 @@ use crate::{
     error::{ExchangeError, TIMEOUT, failed, transient},
 };
 
+/// An argument of the client cannot be part of the name of what a broker is asked for.
+pub const EVENT_ARGUMENT_INVALID: &str = "EVENT_ARGUMENT_INVALID";
 /// The stream was lost before its end.
 pub const STREAM_LOST: &str = "SUBREQUEST_STREAM_LOST";
 /// The subgraph does not keep to the protocol of its events.

@@ -175,5 +175,7 @@ fn elsewhere(endpoint: &Endpoint, url: &str) -> Result<Endpoint, TransportError>
     let mut elsewhere = endpoint.clone();
     elsewhere.replicas = Ok(Arc::new(replicas));
     elsewhere.traffic.deduplicate_query = false;
+    // What fails there says nothing of the subgraph.
+    elsewhere.health = Arc::default();
     Ok(elsewhere)
 }
