@@ -216,6 +216,17 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_read_is_not_repeated() {
+        for told in [r#""a secret""#, r#"{"control": "a secret", }"#, "a secret"] {
+            let error = read(told).unwrap_err().to_string();
+            assert!(
+                error.contains("column") && !error.contains("secret"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
     fn what_is_not_mentioned_is_not_changed() {
         for nothing in [
             "{}",

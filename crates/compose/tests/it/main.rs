@@ -6,6 +6,7 @@ mod cases;
 mod company;
 mod contracts;
 mod edits;
+mod events;
 mod hostile;
 #[path = "../../examples/generate/mutants.rs"]
 mod mutants;

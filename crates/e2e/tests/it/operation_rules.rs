@@ -46,6 +46,11 @@ fn operations_are_refused_by_what_they_are() {
             "{ me { name } }",
         ),
         (
+            "literals",
+            "query Q($n: Int = 2) { topProducts(first: $n) { name } }",
+            "query Q($n: Int) { topProducts(first: $n) { name } }",
+        ),
+        (
             "introspection",
             "{ me { name } __type(name: \"Person\") { name } }",
             "{ me { __typename } }",
@@ -53,7 +58,7 @@ fn operations_are_refused_by_what_they_are() {
     ];
     for (refuse, refused, fine) in all {
         let graph = graph(&format!("{{ refuse: {refuse} }}"));
-        if !refused.contains('$') {
+        if !refused.contains("$i") {
             assert!(is_refused(&graph, refused, &[]), "{refuse}");
         }
         assert!(!is_refused(&graph, fine, &[]), "{refuse}");

@@ -172,3 +172,18 @@ fn a_rate_can_be_measured_only() {
     let counted = "ogive_limits_exceeded_total{graphql_error_code=\"REQUEST_RATE_LIMITED\"} 2";
     assert!(scrape(&graph).contains(counted));
 }
+
+#[test]
+fn rates_are_for_ranges_of_addresses() {
+    let rate = |range: &str| {
+        format!(
+            "{{ name: a, capacity: 1, interval: 1h, when: {{ contains: ['{range}', {{ client_address: true }}] }} }}"
+        )
+    };
+    for (range, limited) in [("127.0.0.0/8", true), ("10.0.0.0/8", false)] {
+        let graph = graph(&rate(range), "");
+        assert_eq!(ask(&graph, "{ __typename }", NOBODY).status, 200);
+        let second = ask(&graph, "{ __typename }", NOBODY);
+        assert_eq!(is_limited(&second), limited, "{range}: {}", second.text());
+    }
+}

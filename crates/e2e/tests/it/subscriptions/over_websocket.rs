@@ -485,3 +485,39 @@ fn a_fresh_token_in_a_ping_keeps_operations_beyond_the_end_of_the_first_one() {
         assert_eq!(renewing.closed().await, 4403);
     });
 }
+
+#[test]
+fn nobody_moves_a_source_that_others_share_to_what_they_bring() {
+    let graph = Streamed::with(
+        "headers: { all: { request: [ { propagate: { named: authorization } } ] } }\n",
+    );
+    run(async {
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            let mut client = Client::connect(&graph, MODERN).await;
+            let payload = json!({ "authorization": "Bearer both" });
+            client
+                .say(json!({"type": "connection_init", "payload": payload}))
+                .await;
+            assert_eq!(client.hear().await["type"], "connection_ack");
+            client
+                .subscribe("1", "subscription { added { id text } }")
+                .await;
+            clients.push(client);
+        }
+        let mut source = graph.feed.opened();
+        graph.wait_for_open(2);
+        let payload = json!({ "authorization": "Bearer mine" });
+        clients[0]
+            .say(json!({"type": "ping", "payload": payload}))
+            .await;
+        assert_eq!(clients[0].hear().await["type"], "pong");
+        source.add("1");
+        for client in &mut clients {
+            let text = &client.hear().await["payload"]["data"]["added"]["text"];
+            assert_eq!(text, "text of 1");
+        }
+        assert_eq!(graph.feed.told(), "Bearer both");
+        assert!(graph.feed.is_quiet(), "one source serves both");
+    });
+}
