@@ -296,8 +296,12 @@ impl Gateway {
                     memory,
                     observer: None,
                 };
-                let answer = pin!(self.operation(serving, context, input));
-                match (answer.await, in_parts) {
+                // Not by way of `operation`: one future less to move.
+                let answer = match context.coprocessor {
+                    None => pin!(self.run_operation(serving, context, None, input)).await,
+                    Some(_) => Box::pin(self.operation(serving, context, input)).await,
+                };
+                match (answer, in_parts) {
                     (Ok(response), Some(parts))
                         if parts.is_only && response.status() == StatusCode::OK =>
                     {

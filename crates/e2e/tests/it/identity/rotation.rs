@@ -118,7 +118,7 @@ fn no_two_callers_with_other_claims_share_an_answer() {
     let yaml = format!(
         "override_subgraph_url: {{ accounts: '{}' }}\n{SHARING}\
          authorization: {{ directives: enforce, policies: {{ rules: {{ paid: {{ eq: [{{ jwt_claim: plan }}, gold] }} }}, \
-         http: {{ url: '{}' }} }} }}\n\
+         http: {{ url: '{}', cache_ttl: 1h }} }} }}\n\
          authentication: {{ router: {{ jwt: {{ last_known_good: '', jwks: [{{ url: '{}', poll_interval: 1h, issuers: ['{ISSUER}'], audiences: [us] }}] }} }} }}\n",
         accounts.url(),
         decides.url(),
