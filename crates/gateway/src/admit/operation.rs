@@ -5,8 +5,8 @@
 use std::{borrow::Cow, hash::BuildHasher, sync::Arc};
 
 use http::HeaderMap;
-use ogive_config::{Client, PeerRange, RateCharge, Selector};
-use ogive_telemetry::{codes, operation::ClientIdentity};
+use ogive_config::{Client, RateCharge, Selector};
+use ogive_telemetry::codes;
 
 use crate::{
     admit::{
@@ -19,8 +19,8 @@ use crate::{
     operation::OperationRun,
     prepare::Prepared,
     shared::{
-        context::OperationContext,
         error::RequestError,
+        operation_values::OperationValues,
         rate_state::RateState,
         selectors::{Selected, is_met},
     },
@@ -69,10 +69,10 @@ impl Gateway {
             return Ok(TakenRates::default());
         };
         let context = run.context;
-        let asked = AskedOperation {
+        let asked = OperationValues {
             context,
-            prepared,
-            client: run.serving.options.observe.client_of(context.headers),
+            operation: &prepared.operation,
+            observe: &run.serving.options.observe,
         };
         let cost = estimate.map_or(1, |estimate| estimate.estimated);
         let mut taken: Vec<Taken> = Vec::new();
@@ -123,7 +123,7 @@ impl OperationRate {
     fn take(
         &self,
         admission: &Admission,
-        asked: &AskedOperation<'_>,
+        asked: &OperationValues<'_>,
         cost: u64,
     ) -> Option<(Taken, Result<Remaining, Remaining>)> {
         if !self.when.as_ref().is_none_or(|when| is_met(when, asked)) {
@@ -154,11 +154,11 @@ impl OperationRate {
         Some((taken, left))
     }
 
-    fn key(&self, admission: &Admission, asked: &AskedOperation<'_>) -> u64 {
+    fn key(&self, admission: &Admission, asked: &OperationValues<'_>) -> u64 {
         let values: Option<Vec<Cow<'_, str>>> = self
             .key
             .iter()
-            .map(|selector| asked.text(selector))
+            .map(|selector| key_text(selector, asked))
             .collect();
         match values {
             Some(values) => admission.hasher().hash_one((6_u8, &self.name, values)),
@@ -171,64 +171,13 @@ impl OperationRate {
     }
 }
 
-/// What selectors are asked of.
-struct AskedOperation<'a> {
-    context: &'a OperationContext<'a>,
-    prepared: &'a Prepared,
-    client: Option<Box<ClientIdentity>>,
-}
-
-impl Selected for AskedOperation<'_> {
-    fn is_within(&self, range: &str) -> bool {
-        let range = PeerRange::parse(range);
-        let client = self.context.client();
-        client.is_some_and(|client| range.is_ok_and(|range| range.contains(client)))
-    }
-    fn text(&self, selector: &Selector) -> Option<Cow<'_, str>> {
-        let client = |text: fn(&ClientIdentity) -> &str| {
-            let text = text(self.client.as_deref()?);
-            (!text.is_empty()).then_some(Cow::Borrowed(text))
-        };
-        let definition = &self.prepared.operation.definition;
-        match selector {
-            Selector::JwtClaim(_) => self.context.caller()?.text(selector),
-            Selector::RequestHeader(name) => {
-                let value = self.context.headers.get(name)?;
-                Some(String::from_utf8_lossy(value.as_bytes()))
-            }
-            Selector::ClientName => client(|client| &client.name),
-            Selector::ClientVersion => client(|client| &client.version),
-            Selector::ClientAddress => {
-                let network = self.context.client()?.network()?;
-                Some(format!("{network:?}").into())
-            }
-            Selector::OperationName => {
-                let name = definition.name?;
-                Some(self.prepared.operation.document.name(name).into())
-            }
-            Selector::OperationKind => Some(definition.kind.as_str().into()),
+/// What operations are counted together by. Of an address that is the network: who has one has all addresses in it.
+fn key_text<'a>(selector: &Selector, asked: &'a OperationValues<'_>) -> Option<Cow<'a, str>> {
+    match selector {
+        Selector::ClientAddress => {
+            let network = asked.context.client()?.network()?;
+            Some(format!("{network:?}").into())
         }
-    }
-    fn items(&self, selector: &Selector) -> Vec<Cow<'_, str>> {
-        match selector {
-            Selector::JwtClaim(_) => {
-                let caller = self.context.caller();
-                caller.map_or_else(Vec::new, |caller| Selected::items(caller, selector))
-            }
-            _ => {
-                let text = self.text(selector).unwrap_or_default();
-                let words = text.split_ascii_whitespace();
-                words.map(|word| Cow::Owned(word.to_owned())).collect()
-            }
-        }
-    }
-    fn has(&self, selector: &Selector) -> bool {
-        match selector {
-            Selector::JwtClaim(_) => {
-                let caller = self.context.caller();
-                caller.is_some_and(|caller| caller.has(selector))
-            }
-            _ => self.text(selector).is_some(),
-        }
+        _ => asked.text(selector),
     }
 }

@@ -11,6 +11,7 @@ pub mod media;
 pub mod memory;
 pub mod observe;
 pub mod offload;
+pub(crate) mod operation_values;
 pub(crate) mod panic;
 pub mod rate_state;
 pub(crate) mod selectors;
