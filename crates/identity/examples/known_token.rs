@@ -25,8 +25,8 @@ mod made;
 use made::{Folder, Made, claims, jwks};
 
 /// Tokens that are known at a time.
-const TOKENS: usize = 10_000;
-const ROUNDS: usize = 20;
+const TOKENS: usize = 1_000;
+const ROUNDS: usize = 200;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
