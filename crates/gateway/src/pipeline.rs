@@ -23,16 +23,16 @@
 use std::pin::pin;
 
 use http::{Request, Response, StatusCode, request::Parts};
-use ogive_base::Reservation;
 use ogive_config::Peer;
 use ogive_plan::{OperationKind, Plan};
 use ogive_server::{ResponseBody, drain_body::read_refused};
-use ogive_telemetry::{Record, spans, stop_span};
+use ogive_telemetry::{spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
     batch::Batch,
     charge::OperationCost,
+    coprocessor::router::CoprocessorRequest,
     coprocessor::run::OperationCoprocessor,
     documents::resolve_once,
     execute::execute,
@@ -52,8 +52,7 @@ use crate::{
     shared::error::{RequestError, internal, no_memory, unauthenticated},
     shared::failures,
     shared::json_value::JsonObject,
-    shared::measured::Exceeded,
-    shared::media::Media,
+    shared::media::{IncrementalMedia, Media},
     shared::observe::Watch,
     shared::panic::contained,
     shared::rate_state::RateState,
@@ -197,10 +196,83 @@ impl Gateway {
                 return *refused;
             }
         };
-        let mut answer = {
-            let rate = &mut admitted.rate;
-            let answer = pin!(self.admitted(serving, body, media, context, document_id, rate));
-            answer.await
+        // No future of its own, which would be moved with every request. All that comes of it tells of the rate.
+        let mut answer = 'answer: {
+            let memory = context.worker.reserve(&self.memory);
+            if memory.grow(REQUEST_BYTES).is_err() {
+                break 'answer refuse_unread(context, &no_memory(), media, body).await;
+            }
+            // Only what is let in and counted may have keys fetched and signatures checked.
+            let known = match &serving.authentication {
+                Some(_) => pin!(self.known(serving, context)).await,
+                None => None,
+            };
+            let context = RequestContext {
+                identity: known.as_ref().unwrap_or(context.identity),
+                ..context
+            };
+            if let Err(error) = self.let_known_in(serving, context, &mut admitted.rate) {
+                break 'answer refuse_unread(context, &error, media, body).await;
+            }
+            let id = document_id;
+            let changed: Box<CoprocessorRequest<'_>>;
+            let (context, (received, uploads)) = match &serving.coprocessor {
+                None => {
+                    let receiving = self.receive(serving, context, body, &memory, id);
+                    (context, pin!(receiving).await)
+                }
+                Some(served) => {
+                    let input = (media, &memory, id);
+                    let receiving = self.receive_changed(serving, served, context, input, body);
+                    match Box::pin(receiving).await {
+                        Ok((request, received)) => {
+                            changed = request;
+                            (changed.context(context), received)
+                        }
+                        Err(ended) => break 'answer *ended,
+                    }
+                }
+            };
+            let answer = match received {
+                Ok(Received::One(mut request)) => {
+                    let files = uploads.as_deref().map(Entry::only);
+                    let in_parts = parts_asked(&serving.options, context.parts, media);
+                    request.may_subscribe = serving.options.subscription.is_some();
+                    request.in_parts = in_parts.filter(|_| files.is_none());
+                    let in_parts = request.in_parts;
+                    let input = OperationInput {
+                        request: &mut request,
+                        media,
+                        files,
+                        body_bytes: memory.used().saturating_sub(REQUEST_BYTES),
+                        memory,
+                        observer: None,
+                    };
+                    // Not by way of `operation`: one future less to move.
+                    let answer = match context.coprocessor {
+                        None => pin!(self.run_operation(serving, context, None, input)).await,
+                        Some(_) => Box::pin(self.operation(serving, context, input)).await,
+                    };
+                    answered(context, answer, in_parts, media)
+                }
+                Ok(Received::Batch(requests)) => {
+                    let batch = Batch {
+                        requests,
+                        uploads: uploads.as_deref(),
+                        media,
+                        memory,
+                    };
+                    Box::pin(self.answer_batch(serving, context, batch)).await
+                }
+                Err(error) => refused(context, &error, media),
+            };
+            if let Some(uploads) = &uploads {
+                Box::pin(uploads.linger()).await;
+            }
+            match context.coprocessor {
+                None => answer,
+                Some(run) => Box::pin(self.tell_answer(context, run, answer, media)).await,
+            }
         };
         if let Some(rate) = &admitted.rate {
             rate.write(answer.headers_mut());
@@ -208,124 +280,25 @@ impl Gateway {
         answer
     }
 
-    async fn admitted<B: RequestBody>(
+    /// Lets in whoever asks, as soon as that is known. `rate` is what the response says of theirs.
+    fn let_known_in(
         &self,
         serving: &Serving,
-        body: B,
-        media: Media,
         context: RequestContext<'_>,
-        document_id: Option<&str>,
         rate: &mut Option<RateState>,
-    ) -> Response<ResponseBody> {
-        let parts = context.parts;
-        let memory = context.worker.reserve(&self.memory);
-        if memory.grow(REQUEST_BYTES).is_err() {
-            read_refused(&parts.headers, body).await;
-            return refused(context, &no_memory(), media);
-        }
-        // Only what is let in and counted may have keys fetched and signatures checked.
-        let known = match &serving.authentication {
-            Some(_) => pin!(self.known(serving, context)).await,
-            None => None,
-        };
-        let context = RequestContext {
-            identity: known.as_ref().unwrap_or(context.identity),
-            ..context
-        };
+    ) -> Result<(), RequestError> {
         match self.let_caller_in(&serving.options, context.identity) {
             Ok(None) => {}
             Ok(state) => *rate = state,
             Err((error, state)) => {
                 *rate = Some(state);
-                read_refused(&parts.headers, body).await;
-                return refused(context, &error, media);
+                return Err(error);
             }
         }
         if !StreamRequest::is_let_in(&serving.options, context) {
-            return refused(context, &no_stream(), media);
+            return Err(no_stream());
         }
-        let input = (media, memory, document_id);
-        match &serving.coprocessor {
-            None => pin!(self.read_and_answer(serving, context, input, body)).await,
-            Some(served) => {
-                // As the client sent it, whatever a coprocessor makes of it.
-                if let Err(error) = serving.options.csrf.check(parts) {
-                    read_refused(&parts.headers, body).await;
-                    return refused(context, &error, media);
-                }
-                Box::pin(self.coprocess(serving, served, context, input, body)).await
-            }
-        }
-    }
-
-    /// Reads a request that was let in, and answers it.
-    pub(crate) async fn read_and_answer<B: RequestBody>(
-        &self,
-        serving: &Serving,
-        context: RequestContext<'_>,
-        (media, memory, document_id): (Media, Reservation, Option<&str>),
-        body: B,
-    ) -> Response<ResponseBody> {
-        let parts = context.parts;
-        let mut exceeded = Exceeded::new();
-        let from = context.record.map(Record::now);
-        let (received, uploads) = {
-            let id = document_id;
-            let received = pin!(self.receive(serving, context, body, &memory, id, &mut exceeded));
-            match received.await {
-                Ok((received, uploads)) => (Ok(received), uploads),
-                Err(error) => (Err(error), None),
-            }
-        };
-        self.exceeded(exceeded.iter());
-        if let (Some(record), Some(from)) = (context.record, from) {
-            record.received(from);
-        }
-        let answer = match received {
-            Ok(Received::One(mut request)) => {
-                let files = uploads.as_deref().map(Entry::only);
-                request.may_subscribe = serving.options.subscription.is_some();
-                let in_parts = parts_asked(&serving.options, parts, media);
-                let in_parts = in_parts.filter(|_| files.is_none());
-                request.in_parts = in_parts;
-                let input = OperationInput {
-                    request: &mut request,
-                    media,
-                    files,
-                    body_bytes: memory.used().saturating_sub(REQUEST_BYTES),
-                    memory,
-                    observer: None,
-                };
-                // Not by way of `operation`: one future less to move.
-                let answer = match context.coprocessor {
-                    None => pin!(self.run_operation(serving, context, None, input)).await,
-                    Some(_) => Box::pin(self.operation(serving, context, input)).await,
-                };
-                match (answer, in_parts) {
-                    (Ok(response), Some(parts))
-                        if parts.is_only && response.status() == StatusCode::OK =>
-                    {
-                        only_in_parts(response, parts)
-                    }
-                    (Ok(response), _) => response,
-                    (Err(error), _) => refused(context, &error, media),
-                }
-            }
-            Ok(Received::Batch(requests)) => {
-                let batch = Batch {
-                    requests,
-                    uploads: uploads.as_deref(),
-                    media,
-                    memory,
-                };
-                Box::pin(self.answer_batch(serving, context, batch)).await
-            }
-            Err(error) => refused(context, &error, media),
-        };
-        if let Some(uploads) = &uploads {
-            Box::pin(uploads.linger()).await;
-        }
-        answer
+        Ok(())
     }
 
     /// One operation.
@@ -504,6 +477,34 @@ impl Gateway {
             return Ok(());
         }
         Box::pin(decide(state, plan, policies, context, &self.offload)).await
+    }
+}
+
+/// Refuses a request whose body nobody reads.
+async fn refuse_unread<B: RequestBody>(
+    context: RequestContext<'_>,
+    error: &RequestError,
+    media: Media,
+    body: B,
+) -> Response<ResponseBody> {
+    // In a box, because most requests are let in, and room for it is moved with every one.
+    Box::pin(read_refused(&context.parts.headers, body)).await;
+    refused(context, error, media)
+}
+
+/// The response to one operation; in parts, if the client reads nothing else.
+fn answered(
+    context: RequestContext<'_>,
+    answer: Result<Response<ResponseBody>, RequestError>,
+    in_parts: Option<IncrementalMedia>,
+    media: Media,
+) -> Response<ResponseBody> {
+    match (answer, in_parts) {
+        (Ok(response), Some(parts)) if parts.is_only && response.status() == StatusCode::OK => {
+            only_in_parts(response, parts)
+        }
+        (Ok(response), _) => response,
+        (Err(error), _) => refused(context, &error, media),
     }
 }
 

@@ -1,10 +1,9 @@
 //! The stages of an HTTP request and its response.
 
-use std::{convert::Infallible, pin::Pin, sync::Arc, task::Context, task::Poll};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Response, header, request::Parts};
-use hyper::body::{Body, Frame};
 use ogive_base::Reservation;
 use ogive_coprocessor::{
     ContextEntries, Control, Message, MessageBody, Reply, Stage, entries::JWT_CLAIMS,
@@ -17,7 +16,11 @@ use serde_json::{Value, value::RawValue};
 use super::{body::break_response, run::CoprocessorRun, settings::CoprocessorState};
 use crate::{
     gateway::{Gateway, Serving},
-    receive::{RequestBody, uploads, whole_body},
+    receive::{
+        Received, RequestBody, WholeBody,
+        uploads::{self, Uploads},
+        whole_body,
+    },
     respond::refusal::refused,
     shared::context::{Identity, RequestContext},
     shared::error::RequestError,
@@ -25,21 +28,6 @@ use crate::{
     shared::media::Media,
     subscribe::SubscriberSlot,
 };
-
-/// A body that is there.
-pub(crate) struct WholeBody(Option<Bytes>);
-
-impl Body for WholeBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-}
 
 /// How a request goes on.
 enum Onward<B> {
@@ -49,16 +37,44 @@ enum Onward<B> {
     Whole(Bytes),
 }
 
+/// A request as a coprocessor has left it.
+pub(crate) struct CoprocessorRequest<'a> {
+    run: CoprocessorRun<'a>,
+    parts: Parts,
+    /// Who asks, if it says so.
+    identity: Option<Identity>,
+}
+
+impl CoprocessorRequest<'_> {
+    /// What later stages know of it.
+    pub(crate) fn context<'s>(&'s self, before: RequestContext<'s>) -> RequestContext<'s> {
+        RequestContext {
+            parts: &self.parts,
+            identity: self.identity.as_ref().unwrap_or(before.identity),
+            coprocessor: Some(&self.run),
+            ..before
+        }
+    }
+}
+
+/// What is received of a request, with its files, or why nothing is.
+type ReceivedOrNot = (Result<Received, RequestError>, Option<Box<Uploads>>);
+
 impl Gateway {
-    /// A request of which a coprocessor is told, from where it is known who asks.
-    pub(crate) async fn coprocess<B: RequestBody>(
+    /// Stop 1 of a request of which a coprocessor is told, from where it is known who asks.
+    pub(crate) async fn receive_changed<'a, B: RequestBody>(
         &self,
-        serving: &Serving,
-        served: &CoprocessorState,
-        context: RequestContext<'_>,
-        (media, memory, document_id): (Media, Reservation, Option<&str>),
+        serving: &'a Serving,
+        served: &'a CoprocessorState,
+        context: RequestContext<'a>,
+        (media, memory, document_id): (Media, &Reservation, Option<&str>),
         body: B,
-    ) -> Response<ResponseBody> {
+    ) -> Result<(Box<CoprocessorRequest<'a>>, ReceivedOrNot), Box<Response<ResponseBody>>> {
+        // As the client sent it, whatever a coprocessor makes of it.
+        if let Err(error) = serving.options.csrf.check(context.parts) {
+            read_refused(&context.parts.headers, body).await;
+            return Err(Box::new(refused(context, &error, media)));
+        }
         let stages = &*served.stages;
         let is_told = |stage| stages.at(stage).is_some_and(|at| at.selection.sdl);
         let tells_sdl = Stage::ALL.into_iter().any(is_told);
@@ -71,29 +87,38 @@ impl Gateway {
         };
         note_caller(&run, context.identity);
         let mut parts = context.parts.clone();
-        let told = self.router_request(serving, context, &run, &mut parts, &memory, body);
+        let told = self.router_request(serving, context, &run, &mut parts, memory, body);
         let onward = match Box::pin(told).await {
-            Ok(Ok(onward)) => onward,
-            Ok(Err(ended)) => return *ended,
-            Err(error) => return refused(context, &error, media),
+            Ok(onward) => onward?,
+            Err(error) => return Err(Box::new(refused(context, &error, media))),
         };
-        let changed = changed_caller(&run, context.identity);
-        let context = RequestContext {
-            parts: &parts,
-            identity: changed.as_ref().unwrap_or(context.identity),
-            coprocessor: Some(&run),
-            ..context
-        };
-        let input = (media, memory, document_id);
-        let mut response = match onward {
+        let identity = changed_caller(&run, context.identity);
+        let changed = Box::new(CoprocessorRequest {
+            run,
+            parts,
+            identity,
+        });
+        let (context, id) = (changed.context(context), document_id);
+        let received = match onward {
             Onward::Arriving(body) => {
-                Box::pin(self.read_and_answer(serving, context, input, body)).await
+                Box::pin(self.receive(serving, context, body, memory, id)).await
             }
             Onward::Whole(bytes) => {
                 let body = WholeBody(Some(bytes));
-                Box::pin(self.read_and_answer(serving, context, input, body)).await
+                Box::pin(self.receive(serving, context, body, memory, id)).await
             }
         };
+        Ok((changed, received))
+    }
+
+    /// Tells of the response that a request has.
+    pub(crate) async fn tell_answer(
+        &self,
+        context: RequestContext<'_>,
+        run: &CoprocessorRun<'_>,
+        mut response: Response<ResponseBody>,
+        media: Media,
+    ) -> Response<ResponseBody> {
         match run.answered(Stage::RouterResponse, &mut response).await {
             Ok(()) => response,
             Err(error) => refused(context, &error, media),

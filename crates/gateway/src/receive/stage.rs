@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use ogive_base::Reservation;
 use ogive_server::drain_body::read_refused;
-use ogive_telemetry::{spans, stop_span};
+use ogive_telemetry::{Record, spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
@@ -27,40 +27,50 @@ impl Gateway {
         body: B,
         memory: &Reservation,
         document_id: Option<&str>,
-        exceeded: &mut Exceeded,
-    ) -> Result<(Received, Option<Box<Uploads>>), RequestError> {
+    ) -> (Result<Received, RequestError>, Option<Box<Uploads>>) {
         let parts = context.parts;
-        let checked = serving.options.csrf.check(parts);
-        let required = serving.options.caller_required;
-        if let Err(error) =
-            checked.and_then(|()| context.identity.check(required, serving.options.challenge))
-        {
-            read_refused(&parts.headers, body).await;
-            return Err(error);
-        }
-        let limits = &serving.options.receive;
-        let span = stop_span!(spans::RECEIVE);
-        let options = serving.options.uploads.as_ref();
-        match options.filter(|_| uploads::is_multipart(&parts.headers)) {
-            // In a box, because it takes much room, and room is moved with every request.
-            Some(options) => {
-                let received = Box::pin(uploads::receive(
-                    parts,
-                    body,
-                    options,
-                    limits,
-                    document_id,
-                    (&self.offload, memory),
-                    exceeded,
-                ));
-                let (received, uploads) = received.instrument(span).await?;
-                Ok((received, Some(Box::new(uploads))))
+        let from = context.record.map(Record::now);
+        let mut exceeded = Exceeded::new();
+        let received = 'received: {
+            let checked = serving.options.csrf.check(parts);
+            let required = serving.options.caller_required;
+            if let Err(error) =
+                checked.and_then(|()| context.identity.check(required, serving.options.challenge))
+            {
+                Box::pin(read_refused(&parts.headers, body)).await;
+                break 'received (Err(error), None);
             }
-            None => {
-                let means = (&self.offload, memory);
-                let received = pin!(receive(parts, body, limits, document_id, means, exceeded));
-                Ok((received.instrument(span).await?, None))
+            let (limits, means) = (&serving.options.receive, (&self.offload, memory));
+            let span = stop_span!(spans::RECEIVE);
+            let options = serving.options.uploads.as_ref();
+            match options.filter(|_| uploads::is_multipart(&parts.headers)) {
+                // In a box, because it takes much room, and room is moved with every request.
+                Some(options) => {
+                    let received = Box::pin(uploads::receive(
+                        parts,
+                        body,
+                        options,
+                        limits,
+                        document_id,
+                        means,
+                        &mut exceeded,
+                    ));
+                    match received.instrument(span).await {
+                        Ok((received, uploads)) => (Ok(received), Some(Box::new(uploads))),
+                        Err(error) => (Err(error), None),
+                    }
+                }
+                None => {
+                    let noted = &mut exceeded;
+                    let received = pin!(receive(parts, body, limits, document_id, means, noted));
+                    (received.instrument(span).await, None)
+                }
             }
+        };
+        self.exceeded(exceeded.iter());
+        if let (Some(record), Some(from)) = (context.record, from) {
+            record.received(from);
         }
+        received
     }
 }

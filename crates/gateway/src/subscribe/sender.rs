@@ -6,18 +6,16 @@ use std::{
     pin::{Pin, pin},
     rc::Rc,
     sync::Arc,
-    task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request::Parts};
-use hyper::body::{Body, Frame, SizeHint};
 use ogive_identity::Caller;
 use ogive_server::ClientCertificate;
 use serde_json::{Map, Value};
 
 use crate::{
-    gateway::Gateway, shared::context::Identity, shared::error::RequestError,
+    gateway::Gateway, receive::WholeBody, shared::context::Identity, shared::error::RequestError,
     shared::worker::WorkerState, subscribe::SubscriberSlot, subscribe::sources::Subscriber,
 };
 
@@ -108,25 +106,4 @@ pub(crate) fn headers_in(payload: &str, names: &[HeaderName]) -> HeaderMap {
         }
     }
     headers
-}
-
-/// A body that is there.
-pub(crate) struct WholeBody(pub(crate) Option<Bytes>);
-
-impl Body for WholeBody {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-    fn is_end_stream(&self) -> bool {
-        self.0.is_none()
-    }
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, Bytes::len) as u64)
-    }
 }

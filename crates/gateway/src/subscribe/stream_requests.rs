@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::{
     gateway::{Gateway, Serving},
     options::GatewayOptions,
-    receive::{RequestBody, percent::decode_form},
+    receive::{RequestBody, WholeBody, percent::decode_form},
     respond::refusal::refuse,
     shared::context::RequestContext,
     shared::error::{RequestError, internal, no_subscriptions},
@@ -28,7 +28,6 @@ use crate::{
         STREAM_HEADERS, SubscriberSlot,
         options::{SingleConnectionOptions, SubscriptionOptions},
         owner::Owner,
-        sender::WholeBody,
         sources::share,
         streams::{EventStream, PlaceRefusal, StreamAnswer, StreamBody},
     },

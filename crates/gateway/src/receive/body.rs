@@ -1,0 +1,192 @@
+//! The bytes of a request: read within their limits, and decoded.
+
+use std::{
+    convert::Infallible,
+    fmt::Display,
+    future::{Future as _, poll_fn},
+    pin::{Pin, pin},
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::{HeaderMap, header};
+use hyper::body::{Body, Frame, SizeHint};
+use ogive_base::Reservation;
+use ogive_net::encoding::{self, DecodeError, Encoding};
+use ogive_server::drain_body::linger;
+use ogive_telemetry::codes;
+
+use crate::{
+    receive::{ReceiveLimits, clip, invalid},
+    shared::error::{RequestError, no_memory},
+    shared::measured::{Exceeded, note},
+};
+
+/// Bytes of a body that are read in one go; then other requests have their turn.
+const TURN: usize = 64 << 10;
+
+/// The body of a request, wherever it comes from.
+pub trait RequestBody: Body<Data: Send, Error: Display> + Send + 'static {}
+
+impl<B: Body<Data: Send, Error: Display> + Send + 'static> RequestBody for B {}
+
+/// A body that is there.
+pub(crate) struct WholeBody(pub(crate) Option<Bytes>);
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, Bytes::len) as u64)
+    }
+}
+
+/// How many times as much as goes in is expected to come out, beside what is counted when it does: what grows is copied, and
+/// what it was copied from is not free at once. Whoever would not have room for that is refused before it is begun, because
+/// a thousand that are half decoded leave room for none.
+const DECODED_RATIO: usize = 256;
+
+/// The limit holds for what arrives and for what it becomes.
+pub(super) async fn decoded(
+    encoding: Encoding,
+    body: &[u8],
+    limits: &ReceiveLimits,
+    memory: &Reservation,
+) -> Result<Bytes, RequestError> {
+    let max = limits.body.ceiling;
+    let meanwhile = memory.beside();
+    meanwhile.grow(body.len().saturating_mul(DECODED_RATIO).min(max))?;
+    let decoded = encoding::decode(encoding, body, max, Some(memory)).await;
+    drop(meanwhile);
+    decoded.map_err(|error| match error {
+        DecodeError::OutOfMemory => no_memory(),
+        DecodeError::TooLarge => RequestError::http(
+            codes::REQUEST_TOO_LARGE,
+            format!("the request's decoded body is larger than {max} bytes"),
+        ),
+        DecodeError::Malformed(_) => invalid(format!(
+            "the request's body is not what `content-encoding: {}` says",
+            encoding.name()
+        )),
+    })
+}
+
+/// Reads and decodes a body before anything else is known of it.
+pub(crate) async fn whole_body<B: RequestBody>(
+    headers: &HeaderMap,
+    body: B,
+    limits: &ReceiveLimits,
+    memory: &Reservation,
+    exceeded: &mut Exceeded,
+) -> Result<Bytes, RequestError> {
+    let encoding = Encoding::of(headers).map_err(|name| {
+        let message = format!("the encoding `{}` is not supported", clip(&name));
+        RequestError::http(codes::UNSUPPORTED_MEDIA_TYPE, message)
+    })?;
+    let body = read_body(headers, body, limits, memory, exceeded).await?;
+    match encoding {
+        Some(encoding) => decoded(encoding, &body, limits, memory).await,
+        None => Ok(body),
+    }
+}
+
+pub(super) async fn read_body<B: RequestBody>(
+    headers: &HeaderMap,
+    body: B,
+    limits: &ReceiveLimits,
+    memory: &Reservation,
+    exceeded: &mut Exceeded,
+) -> Result<Bytes, RequestError> {
+    let max = limits.body.ceiling;
+    let too_large = || {
+        RequestError::http(
+            codes::REQUEST_TOO_LARGE,
+            format!("the request's body is larger than {max} bytes"),
+        )
+    };
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    let mut body = pin!(body);
+    if announced.unwrap_or(body.size_hint().lower()) > max as u64 {
+        // Whoever asks before sending (`expect: 100-continue`) is told not to.
+        if !headers.contains_key(header::EXPECT) {
+            Box::pin(linger(body)).await;
+        }
+        return Err(too_large());
+    }
+    // Pinned first: a future that goes into another one is copied.
+    let mut reading = pin!(async {
+        let mut first = Bytes::new();
+        let mut rest: Option<BytesMut> = None;
+        let mut turn = TURN;
+        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let frame = frame.map_err(|error| {
+                tracing::debug!(%error, "the client's body ended early");
+                RequestError::http(
+                    codes::INVALID_GRAPHQL_REQUEST,
+                    "the request's body could not be read",
+                )
+            })?;
+            let Ok(mut data) = frame.into_data() else {
+                continue;
+            };
+            let data = data.copy_to_bytes(data.remaining());
+            let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
+            let read = so_far + data.len();
+            if read > max {
+                Box::pin(linger(body.as_mut())).await;
+                return Err(too_large());
+            }
+            if memory.grow(data.len()).is_err() {
+                Box::pin(linger(body.as_mut())).await;
+                return Err(no_memory());
+            }
+            match &mut rest {
+                Some(buffer) => buffer.extend_from_slice(&data),
+                None if first.is_empty() => first = data,
+                None => {
+                    let mut buffer = BytesMut::with_capacity(read);
+                    buffer.extend_from_slice(&first);
+                    buffer.extend_from_slice(&data);
+                    rest = Some(buffer);
+                }
+            }
+            if read >= turn {
+                turn = read + TURN;
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(rest.map_or(first, BytesMut::freeze))
+    });
+    let began = limits.body_timeout.is_only_measured().then(Instant::now);
+    // Most bodies have come with their heads; no timer is made for them.
+    let body = match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
+        Poll::Ready(body) => body,
+        Poll::Pending => tokio::time::timeout(limits.body_timeout.ceiling, reading)
+            .await
+            .unwrap_or_else(|_| {
+                Err(RequestError::http(
+                    codes::REQUEST_TIMEOUT,
+                    "the request's body did not arrive in time",
+                ))
+            }),
+    }?;
+    if let Some(began) = began {
+        note(&limits.body_timeout, &began.elapsed(), exceeded);
+    }
+    // What it becomes when it is decoded is looked at, too.
+    note(&limits.body, &body.len(), exceeded);
+    Ok(body)
+}
