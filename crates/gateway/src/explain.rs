@@ -59,6 +59,8 @@ impl Gateway {
             has_timings,
         } = input;
         let serving = self.serving.load_full();
+        // What becomes of it can be told without a stream.
+        request.may_subscribe |= !is_executed;
         let (mut parts, ()) = Request::new(()).into_parts();
         (parts.method, parts.headers) = (Method::POST, headers);
         let recorder = Recorder {

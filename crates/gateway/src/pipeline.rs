@@ -58,6 +58,7 @@ use crate::{
     shared::rate_state::RateState,
     shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
+    subscribe::plan::note_source,
     subscribe::stream_requests::{StreamRequest, no_stream},
 };
 
@@ -423,6 +424,7 @@ impl Gateway {
         pin!(self.decide(serving, &planned.plan, context)).await?;
         let policies = serving.policies.as_deref();
         context.note("decide", || decisions(&planned.plan, policies, context));
+        note_source(state, &planned.plan, context);
         if context.observer().is_some_and(StageObserver::is_dry_run) {
             return Ok(Response::default());
         }

@@ -211,22 +211,25 @@ metrics! {
     SPANS_DROPPED = "ogive.telemetry.spans.dropped" Counter "1" []
         "Spans that found the queue of the exporter full.";
     /// See the table.
-    SUBSCRIPTIONS_OPEN = "ogive.subscriptions.open" Gauge "1" []
-        "Subscriptions of clients that are open. Metrics of subscriptions are there with `subscription.enabled`.";
+    SUBSCRIPTIONS_OPEN = "ogive.subscriptions.open" Gauge "1" [SUBGRAPH]
+        "Subscriptions of clients that are open. Metrics of subscriptions are there once somebody has subscribed.";
     /// See the table.
-    SUBSCRIPTION_SOURCES = "ogive.subscriptions.sources" Gauge "1" []
+    SUBSCRIPTION_SOURCES = "ogive.subscriptions.sources" Gauge "1" [SUBGRAPH]
         "Sources of events in subgraphs that are open; equal subscriptions share one.";
     /// See the table.
-    SUBSCRIPTION_EVENTS = "ogive.subscriptions.events" Counter "1" []
+    SUBSCRIPTION_EVENTS = "ogive.subscriptions.events" Counter "1" [SUBGRAPH]
         "Events that came from sources.";
     /// See the table.
-    SUBSCRIPTION_DELIVERIES = "ogive.subscriptions.deliveries" Counter "1" []
+    SUBSCRIPTION_DELIVERIES = "ogive.subscriptions.deliveries" Counter "1" [SUBGRAPH]
         "Events that were queued for clients: one for each event and subscription.";
     /// See the table.
-    SUBSCRIPTION_DROPPED = "ogive.subscriptions.dropped" Counter "1" []
+    SUBSCRIPTION_LAG = "ogive.subscriptions.lag" Histogram "s" [SUBGRAPH]
+        "How long events have waited, from the subgraph to the connection of the client; what waits in buffers of the connection is not counted.";
+    /// See the table.
+    SUBSCRIPTION_DROPPED = "ogive.subscriptions.dropped" Counter "1" [SUBGRAPH]
         "Events that were dropped because a client has not taken them (`on_overflow: drop_oldest`).";
     /// See the table.
-    SUBSCRIPTION_OVERFLOWS = "ogive.subscriptions.overflows" Counter "1" []
+    SUBSCRIPTION_OVERFLOWS = "ogive.subscriptions.overflows" Counter "1" [SUBGRAPH]
         "Subscriptions that ended because their client has not taken its events (`on_overflow: close`).";
     /// See the table.
     LOG_LINES_DROPPED = "ogive.telemetry.log_lines.dropped" Counter "1" [LOG]

@@ -6,7 +6,7 @@ use super::{
     nodes::{at, is_on, one, plain, scalar, text},
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
-    telemetry, tokens,
+    subscriptions, telemetry, tokens,
     why::{CLAIMS, CODE, COSTS, EVENTS, MUTATIONS, OFF, SUBSCRIPTIONS, TOOLS},
 };
 use crate::tree::{Node, Value};
@@ -77,10 +77,13 @@ pub(super) const RULES: &[Rule] = &[
         "override_subgraph_url.*",
     ),
     no("overrides.subgraphs.*.subscription_url", SUBSCRIPTIONS),
-    no("overrides.subgraphs.*.subscription_protocol", SUBSCRIPTIONS),
-    no(
+    call(
+        "overrides.subgraphs.*.subscription_protocol",
+        subscriptions::cosmo_protocol,
+    ),
+    call(
         "overrides.subgraphs.*.subscription_websocket_subprotocol",
-        SUBSCRIPTIONS,
+        subscriptions::cosmo_subprotocol,
     ),
     with(
         "traffic_shaping.router.max_request_body_size",
@@ -416,6 +419,7 @@ pub(super) const RULES: &[Rule] = &[
     with("events.providers.kafka", "events.providers.kafka", brokers),
     with("events.providers.redis", "events.providers.redis", brokers),
     no("events", EVENTS),
+    to("websocket.enabled", "subscription.client.websocket.enabled"),
     no("websocket", SUBSCRIPTIONS),
     no("modules", CODE),
     no("plugins", CODE),

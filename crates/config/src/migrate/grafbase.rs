@@ -6,7 +6,7 @@ use super::{
     cors, headers,
     nodes::{is_on, plain, scalar, text},
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
-    settings, telemetry, tokens,
+    settings, subscriptions, telemetry, tokens,
     why::{BUDGET, CACHES, CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS, TOOLS},
 };
 use crate::tree::Node;
@@ -103,7 +103,10 @@ pub(super) const RULES: &[Rule] = &[
         duration,
     ),
     no("subgraphs.*.websocket_url", SUBSCRIPTIONS),
-    no("subgraphs.*.subscriptions_protocol", SUBSCRIPTIONS),
+    call(
+        "subgraphs.*.subscriptions_protocol",
+        subscriptions::grafbase_protocol,
+    ),
     call("gateway.rate_limit.enabled", rate_switch),
     no(
         "subgraphs.*.rate_limit",
@@ -111,7 +114,10 @@ pub(super) const RULES: &[Rule] = &[
     ),
     no("subgraphs.*.entity_caching", CACHES),
     no("subgraphs.*.message_signatures", SIGNATURES),
-    no("subgraphs.*.subscription_protocol", SUBSCRIPTIONS),
+    call(
+        "subgraphs.*.subscription_protocol",
+        subscriptions::grafbase_protocol,
+    ),
     unneeded("subgraphs.*.schema_path", DEVELOPMENT),
     unneeded("subgraphs.*.introspection_url", DEVELOPMENT),
     unneeded("subgraphs.*.introspection_headers", DEVELOPMENT),

@@ -6,7 +6,7 @@ use super::{
     nodes::{at, is_on, list, map, plain, scalar, set_key, text},
     rules::{Rule, Walk, call, keep, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
-    settings, signatures, telemetry, tokens,
+    settings, signatures, subscriptions, telemetry, tokens,
     why::{CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
 use crate::tree::{Node, Value};
@@ -274,7 +274,26 @@ pub(super) const RULES: &[Rule] = &[
     no("plugins", CODE),
     call("hmac_signature", signatures::hmac),
     no("aws_sig_v4", SIGNATURES),
+    to("subscriptions.enabled", "subscription.enabled"),
+    to(
+        "subscriptions.broadcast_capacity",
+        "subscription.queue_capacity",
+    ),
+    unneeded(
+        "subscriptions.subgraph_buffer_capacity",
+        "a subgraph whose events are not taken waits; none is dropped",
+    ),
+    call(
+        "subscriptions.websocket.all.path",
+        subscriptions::hive_websocket,
+    ),
+    call(
+        "subscriptions.websocket.subgraphs.*.path",
+        subscriptions::hive_websocket,
+    ),
     no("subscriptions", SUBSCRIPTIONS),
+    to("websocket.enabled", "subscription.client.websocket.enabled"),
+    to("websocket.path", "subscription.client.websocket.path"),
     no("websocket", SUBSCRIPTIONS),
     to("persisted_documents.enabled", "persisted_queries.enabled"),
     call("persisted_documents.require_id", documents),

@@ -25,6 +25,7 @@ mod rules;
 mod section;
 mod settings;
 mod signatures;
+mod subscriptions;
 mod telemetry;
 mod tokens;
 mod why;

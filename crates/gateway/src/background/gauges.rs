@@ -1,12 +1,12 @@
 //! What is looked at when metrics are asked for.
 
 use ogive_telemetry::{
-    metrics::{Gauges, SubgraphGauges, SubscriptionGauges},
+    metrics::{Gauges, Histogram, SubgraphGauges, SubscriptionGauges},
     process::Process,
 };
 use ogive_transport::Endpoint;
 
-use crate::gateway::Gateway;
+use crate::{gateway::Gateway, subscribe::counts::LAG_BOUNDS};
 
 impl Gateway {
     /// What is looked at when metrics are asked for.
@@ -32,18 +32,25 @@ impl Gateway {
 }
 
 impl Gateway {
-    /// What is counted of subscriptions, where they are served, or were until the configuration changed.
-    fn subscription_gauges(&self) -> Option<SubscriptionGauges> {
-        let counts = self.subscriptions();
-        let is_shown = self.options().subscription.is_some() || counts != Default::default();
-        is_shown.then_some(SubscriptionGauges {
+    /// What is counted of subscriptions, by subgraph.
+    fn subscription_gauges(&self) -> Vec<SubscriptionGauges> {
+        let counts = self.sources.counts_by_subgraph().into_iter();
+        let gauges = counts.map(|(subgraph, counts)| SubscriptionGauges {
+            subgraph,
             open: counts.open,
             sources: counts.sources,
             events: counts.events,
             deliveries: counts.deliveries,
             dropped: counts.dropped,
             overflows: counts.overflows,
-        })
+            lag: Histogram {
+                bounds: LAG_BOUNDS.as_slice().into(),
+                buckets: counts.lag.to_vec(),
+                sum: counts.lag_sum,
+                unit: 1_000_000_000,
+            },
+        });
+        gauges.collect()
     }
     /// The key sets of tokens, each once.
     fn key_sets(&self) -> Vec<(String, u64, u64)> {

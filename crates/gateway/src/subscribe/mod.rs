@@ -5,6 +5,7 @@
 //! responses that are executed like requests of their own. Whatever ends a subscription is told to its client, by a code;
 //! nothing is dropped without a word.
 
+pub(crate) mod counts;
 pub(crate) mod end;
 pub(crate) mod format;
 pub mod options;
@@ -98,9 +99,12 @@ impl Gateway {
             locals,
         };
         let key = options.shared.then(|| plan.key(context, worker));
-        let joined = self
-            .sources
-            .join(key.flatten(), options.queue, options.opened_max);
+        let joined = self.sources.join(
+            key.flatten(),
+            plan.subgraph(),
+            options.queue,
+            options.opened_max,
+        );
         let (mut subscriber, new) = joined.ok_or_else(limited)?;
         let line = self.telemetry.access.is_some().then(EndLine::default);
         subscriber.log_end(

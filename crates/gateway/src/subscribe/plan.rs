@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ogive_execute::{ExecuteInput, ExecuteOptions, SubgraphRequest, source_request};
-use ogive_plan::{Granted, Plan};
+use ogive_plan::{Fetch, Granted, OperationKind, Plan};
 use ogive_transport::{Endpoint, RequestTransport};
 
 use crate::{
@@ -64,6 +64,14 @@ impl SourcePlan {
             error_extensions: &options.error_extensions,
             operation_names: operation_names(&self.state, &self.operation),
         }
+    }
+    /// The name of the source's subgraph.
+    pub(crate) fn subgraph(&self) -> &str {
+        let plan = &self.planned.plan;
+        let mut fetches = plan.fetches.as_slice().iter();
+        let source = fetches.find(|fetch| fetch.kind == OperationKind::Subscription);
+        let name = source.and_then(|source| plan.subgraphs.get(source.subgraph as usize));
+        name.map_or("", |name| name)
     }
     /// What the source is asked, and where it is; `None` if nothing may be asked.
     pub(crate) fn source(&self) -> Option<(SubgraphRequest, &Endpoint)> {
@@ -207,6 +215,47 @@ impl SourcePlan {
             .iter()
             .all(|now| known.iter().any(|known| known.headers == now.headers))
     }
+}
+
+/// Notes what a subscription does, for people.
+pub(crate) fn note_source(state: &SchemaState, plan: &Plan, context: &OperationContext<'_>) {
+    if plan.kind == OperationKind::Subscription {
+        context.note("subscribe", || source_text(state, plan));
+    }
+}
+
+fn source_text(state: &SchemaState, plan: &Plan) -> String {
+    let is_source = |fetch: &&Fetch| fetch.kind == OperationKind::Subscription;
+    let fetches = plan.fetches.as_slice();
+    let Some(source) = fetches.iter().find(is_source) else {
+        return "nothing is subscribed to".to_owned();
+    };
+    let endpoint = state.endpoints.get(source.subgraph as usize);
+    let name = endpoint.map_or("", |endpoint| &*endpoint.name);
+    let events = endpoint.and_then(|endpoint| endpoint.events.as_deref());
+    let protocol = events.map_or(
+        "which is switched off (`subscription.enabled`)".to_owned(),
+        |events| format!("by the protocol {:?}", events.protocol),
+    );
+    let mut out = format!("source: one stream of `{name}`, {protocol}\n");
+    let further = fetches.iter().filter(|fetch| !is_source(fetch));
+    let further: Vec<String> = further
+        .filter_map(|fetch| {
+            Some(format!(
+                "`{}`",
+                plan.subgraphs.get(fetch.subgraph as usize)?
+            ))
+        })
+        .collect();
+    out.push_str(&match further.as_slice() {
+        [] => "for each event: no further request".to_owned(),
+        all => format!(
+            "for each event: {} further, of {}",
+            all.len(),
+            all.join(", ")
+        ),
+    });
+    out
 }
 
 /// The subgraphs that a plan asks.

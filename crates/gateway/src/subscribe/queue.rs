@@ -7,6 +7,7 @@ use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     task::{Context, Poll, Waker},
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -17,6 +18,8 @@ use crate::{respond::expose::add_extensions, subscribe::options::QueueLimits};
 /// A response to one event.
 #[derive(Debug)]
 pub(crate) struct Event {
+    /// When it came.
+    arrived: Instant,
     json: Bytes,
     sse: OnceLock<Bytes>,
     part: OnceLock<Bytes>,
@@ -34,11 +37,16 @@ struct Message {
 impl Event {
     pub(crate) fn new(json: Bytes) -> Self {
         Event {
+            arrived: Instant::now(),
             json,
             sse: OnceLock::new(),
             part: OnceLock::new(),
             message: OnceLock::new(),
         }
+    }
+    /// How long ago it came.
+    pub(crate) fn waited(&self) -> Duration {
+        self.arrived.elapsed()
     }
     /// The response.
     pub(crate) fn json(&self) -> &Bytes {

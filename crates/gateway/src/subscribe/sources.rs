@@ -25,7 +25,9 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
+pub use crate::subscribe::counts::SubscriptionCounts;
 use crate::subscribe::{
+    counts::{CountsBySubgraph, SubgraphCounts},
     end::EndLog,
     options::QueueLimits,
     owner::{Opener, expires_after},
@@ -57,33 +59,12 @@ pub(crate) struct EndState {
     pub(crate) drains: bool,
 }
 
-/// What is counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct SubscriptionCounts {
-    /// Subscriptions that are open.
-    pub open: usize,
-    /// Their sources.
-    pub sources: usize,
-    /// Events that came from sources.
-    pub events: u64,
-    /// Events that wait for clients, or were taken by them.
-    pub deliveries: u64,
-    /// Events that were dropped because a client has not taken them.
-    pub dropped: u64,
-    /// Subscriptions that ended because of it.
-    pub overflows: u64,
-}
-
 /// All sources of the process.
 #[derive(Debug)]
 pub(crate) struct Sources {
     shared: Mutex<FastMap<Arc<SourceKey>, Arc<EventSource>>>,
     open: AtomicUsize,
-    running: AtomicUsize,
-    events: AtomicU64,
-    deliveries: AtomicU64,
-    dropped: AtomicU64,
-    overflows: AtomicU64,
+    counts: CountsBySubgraph,
     next: AtomicU64,
     ending: watch::Sender<EndState>,
 }
@@ -93,11 +74,7 @@ impl Default for Sources {
         Sources {
             shared: Mutex::default(),
             open: AtomicUsize::new(0),
-            running: AtomicUsize::new(0),
-            events: AtomicU64::new(0),
-            deliveries: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
-            overflows: AtomicU64::new(0),
+            counts: CountsBySubgraph::default(),
             next: AtomicU64::new(0),
             ending: watch::Sender::new(EndState::default()),
         }
@@ -111,6 +88,8 @@ pub(crate) struct EventSource {
     key: Mutex<Option<Arc<SourceKey>>>,
     /// The number of whoever opened it.
     opener: u64,
+    /// Of its subgraph.
+    counts: Arc<SubgraphCounts>,
     subscribers: Mutex<Subscribers>,
     /// By whose credential it goes on.
     renewed: Mutex<Option<Opener>>,
@@ -133,15 +112,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Sources {
     /// What is counted.
     pub(crate) fn counts(&self) -> SubscriptionCounts {
-        let events = self.events.load(Ordering::Acquire);
-        SubscriptionCounts {
-            events,
-            open: self.open.load(Ordering::Relaxed),
-            sources: self.running.load(Ordering::Relaxed),
-            deliveries: self.deliveries.load(Ordering::Relaxed),
-            dropped: self.dropped.load(Ordering::Relaxed),
-            overflows: self.overflows.load(Ordering::Relaxed),
-        }
+        self.counts.sum()
+    }
+    /// The same by subgraph.
+    pub(crate) fn counts_by_subgraph(&self) -> Vec<(Box<str>, SubscriptionCounts)> {
+        self.counts.read()
     }
     /// A number for something that ends with the process.
     pub(crate) fn number(&self) -> u64 {
@@ -164,12 +139,15 @@ impl Sources {
     pub(crate) fn join(
         self: &Arc<Self>,
         key: Option<SourceKey>,
+        subgraph: &str,
         limits: QueueLimits,
         opened_max: usize,
     ) -> Option<(Subscriber, Option<Arc<EventSource>>)> {
         let count = |open: usize| (open < opened_max).then_some(open + 1);
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
         self.open.fetch_update(set, fetch, count).ok()?;
+        let counts = self.counts.of(subgraph);
+        counts.open.fetch_add(1, Ordering::Relaxed);
         let number = self.number();
         let queue = Arc::new(EventQueue::new(limits));
         let key = key.map(Arc::new);
@@ -182,6 +160,7 @@ impl Sources {
                 let source = Arc::new(EventSource {
                     key: Mutex::new(key.clone()),
                     opener: number,
+                    counts,
                     subscribers: Mutex::default(),
                     renewed: Mutex::default(),
                     left: Notify::new(),
@@ -211,7 +190,7 @@ impl Sources {
         source: &Arc<EventSource>,
         end: StreamEnd,
     ) -> RunningSource {
-        self.running.fetch_add(1, Ordering::Relaxed);
+        source.counts.sources.fetch_add(1, Ordering::Relaxed);
         RunningSource {
             sources: Arc::clone(self),
             source: Arc::clone(source),
@@ -321,7 +300,7 @@ impl RunningSource {
     /// Sends an event to all subscribers.
     pub(crate) fn push(&self, json: Bytes) {
         let event = Arc::new(Event::new(json));
-        let sources = &*self.sources;
+        let counts = &self.source.counts;
         let (mut delivered, mut dropped, mut overflows) = (0, 0, 0);
         self.source.keep(|_, queue| {
             match queue.push(&event) {
@@ -335,11 +314,11 @@ impl RunningSource {
             }
             true
         });
-        sources.deliveries.fetch_add(delivered, Ordering::Relaxed);
-        sources.dropped.fetch_add(dropped, Ordering::Relaxed);
-        sources.overflows.fetch_add(overflows, Ordering::Relaxed);
+        counts.deliveries.fetch_add(delivered, Ordering::Relaxed);
+        counts.dropped.fetch_add(dropped, Ordering::Relaxed);
+        counts.overflows.fetch_add(overflows, Ordering::Relaxed);
         // Last, with release: whoever sees the event counted sees what became of it.
-        sources.events.fetch_add(1, Ordering::Release);
+        counts.events.fetch_add(1, Ordering::Release);
     }
     /// Ends the subscriptions whose turn is, of those that end within a window of which so much has passed; says when the
     /// next look is due. They are spread over it evenly, whatever their number is.
@@ -365,7 +344,8 @@ pub(crate) fn share(number: u64) -> f64 {
 
 impl Drop for RunningSource {
     fn drop(&mut self) {
-        self.sources.running.fetch_sub(1, Ordering::Relaxed);
+        let counts = &self.source.counts;
+        counts.sources.fetch_sub(1, Ordering::Relaxed);
         if self.sources.ending.borrow().drains {
             // A worker that has nothing more to serve ends, and its sources with it.
             self.end = StreamEnd::Drain;
@@ -415,6 +395,9 @@ impl Subscriber {
             }
         }
         let step = self.queue.poll(cx);
+        if let Poll::Ready(StreamStep::Event(event)) = &step {
+            self.source.counts.taken(event.waited());
+        }
         if let (Some(logger), Poll::Ready(step)) = (&mut self.end_log, &step) {
             logger.note(step);
         }
@@ -429,6 +412,8 @@ impl Subscriber {
 impl Drop for Subscriber {
     fn drop(&mut self) {
         self.sources.open.fetch_sub(1, Ordering::Relaxed);
+        let counts = &self.source.counts;
+        counts.open.fetch_sub(1, Ordering::Relaxed);
         let mut subscribers = lock(&self.source.subscribers);
         subscribers.queues.remove(&self.number);
         let is_last = subscribers.queues.is_empty();

@@ -144,8 +144,8 @@ pub struct Gauges {
     pub logs: Vec<(&'static str, LineCounts)>,
     /// Lines about failures that were left out.
     pub suppressed: u64,
-    /// What is counted of subscriptions, if they are served.
-    pub subscriptions: Option<SubscriptionGauges>,
+    /// What is counted of subscriptions, by subgraph.
+    pub subscriptions: Vec<SubscriptionGauges>,
     /// What the process uses.
     pub process: Option<Process>,
 }
@@ -405,8 +405,7 @@ impl Metrics {
             }],
         });
         out.extend(gauges.process.iter().flat_map(Process::families));
-        let subscriptions = gauges.subscriptions.iter();
-        out.extend(subscriptions.flat_map(SubscriptionGauges::families));
+        out.extend(SubscriptionGauges::families(&gauges.subscriptions));
         let of_logs = |number: fn(&LineCounts) -> u64| {
             let series = gauges.logs.iter().map(|(log, counts)| Series {
                 labels: vec![(names::LOG, (*log).to_owned())],

@@ -1,11 +1,13 @@
-//! What is counted of subscriptions, where they are served.
+//! What is counted of subscriptions, by the subgraph that has the events.
 
-use super::family::{Family, Series, Value};
+use super::family::{Family, Histogram, Series, Value};
 use crate::names::{self, Metric};
 
-/// Numbers of all subscriptions of the process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// Numbers of all subscriptions whose source is one subgraph.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubscriptionGauges {
+    /// Its name.
+    pub subgraph: Box<str>,
     /// Subscriptions that are open.
     pub open: usize,
     /// Their sources.
@@ -18,31 +20,48 @@ pub struct SubscriptionGauges {
     pub dropped: u64,
     /// Subscriptions that ended because of it.
     pub overflows: u64,
+    /// How long events waited that were taken.
+    pub lag: Histogram,
 }
 
 impl SubscriptionGauges {
-    pub(super) fn families(&self) -> [Family; 6] {
-        let family = |metric: &'static Metric, value: Value| Family {
+    /// None where nobody has subscribed yet.
+    pub(super) fn families(all: &[Self]) -> Vec<Family> {
+        if all.is_empty() {
+            return Vec::new();
+        }
+        let family = |metric: &'static Metric, value: fn(&Self) -> Value| Family {
             metric,
-            series: vec![Series {
-                labels: Vec::new(),
-                value,
-            }],
+            series: all
+                .iter()
+                .map(|own| Series {
+                    labels: vec![(names::SUBGRAPH, own.subgraph.to_string())],
+                    value: value(own),
+                })
+                .collect(),
         };
-        let gauge = |number: usize| Value::Gauge(number as f64);
-        [
-            family(&names::SUBSCRIPTIONS_OPEN, gauge(self.open)),
-            family(&names::SUBSCRIPTION_SOURCES, gauge(self.sources)),
-            family(&names::SUBSCRIPTION_EVENTS, Value::Counter(self.events)),
-            family(
-                &names::SUBSCRIPTION_DELIVERIES,
-                Value::Counter(self.deliveries),
-            ),
-            family(&names::SUBSCRIPTION_DROPPED, Value::Counter(self.dropped)),
-            family(
-                &names::SUBSCRIPTION_OVERFLOWS,
-                Value::Counter(self.overflows),
-            ),
+        vec![
+            family(&names::SUBSCRIPTIONS_OPEN, |own| {
+                Value::Gauge(own.open as f64)
+            }),
+            family(&names::SUBSCRIPTION_SOURCES, |own| {
+                Value::Gauge(own.sources as f64)
+            }),
+            family(&names::SUBSCRIPTION_EVENTS, |own| {
+                Value::Counter(own.events)
+            }),
+            family(&names::SUBSCRIPTION_DELIVERIES, |own| {
+                Value::Counter(own.deliveries)
+            }),
+            family(&names::SUBSCRIPTION_DROPPED, |own| {
+                Value::Counter(own.dropped)
+            }),
+            family(&names::SUBSCRIPTION_OVERFLOWS, |own| {
+                Value::Counter(own.overflows)
+            }),
+            family(&names::SUBSCRIPTION_LAG, |own| {
+                Value::Histogram(own.lag.clone())
+            }),
         ]
     }
 }

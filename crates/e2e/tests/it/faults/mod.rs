@@ -165,6 +165,18 @@ fn the_page_of_faults_is_up_to_date() {
         );
     }
     page.push_str(
+        "\n## Clients of subscriptions\n\nWhat clients do wrong over WebSockets (`graphql-transport-ws`), and what they hear: the code of the \
+         close frame, or of an error. After each of them other clients are served as ever \
+         (`crates/e2e/tests/it/subscriptions`).\n\n| fault | heard | what becomes of it |\n|---|---|---|\n",
+    );
+    for case in crate::subscriptions::violations::CASES {
+        let heard = match case.heard {
+            "" => String::new(),
+            heard => format!("`{heard}`"),
+        };
+        let _ = writeln!(page, "| {} | {heard} | {} |", case.fault, case.survives);
+    }
+    page.push_str(
         "\n## Framing of requests\n\n| request | answers | connection |\n|---|---|---|\n",
     );
     for case in smuggling::CASES {

@@ -2,12 +2,15 @@
 
 mod broker_servers;
 pub(crate) mod brokers;
+mod burst;
 mod feed;
+mod first_steps;
 mod over_http;
 mod over_websocket;
 mod protocols;
 mod reload;
 mod single_connection;
+pub(crate) mod violations;
 
 use std::time::{Duration, Instant};
 

@@ -107,6 +107,18 @@ impl Client {
             assert!(self.chunk(), "ended with {:?}", self.text);
         }
     }
+    /// Tells of every line up to the end.
+    pub(super) fn each_line(&mut self, mut tell: impl FnMut(&str)) {
+        let mut is_open = true;
+        while is_open {
+            is_open = self.chunk();
+            let whole = self.text.rfind('\n').map_or(0, |at| at + 1);
+            let rest = self.text.split_off(whole);
+            self.text.lines().for_each(&mut tell);
+            self.text = rest;
+        }
+        tell(&self.text);
+    }
     /// What comes up to the end.
     pub(super) fn rest(mut self) -> String {
         while self.chunk() {}
@@ -447,12 +459,18 @@ fn prometheus_and_otlp_see_subscriptions() {
         }
     }
     let text = scrape_served(&graph.served);
-    let seen = |text: &str, name: &str| value(text, &format!("ogive_subscriptions_{name}"));
+    let seen = |text: &str, name: &str| {
+        value(
+            text,
+            &format!("ogive_subscriptions_{name}{{subgraph_name=\"events\"}}"),
+        )
+    };
     assert_eq!((seen(&text, "open"), seen(&text, "sources")), (3.0, 1.0));
     assert_eq!(seen(&text, "events_total"), 2.0);
     assert_eq!(seen(&text, "deliveries_total"), 6.0);
     assert_eq!(seen(&text, "dropped_total"), 0.0);
     assert_eq!(seen(&text, "overflows_total"), 0.0);
+    assert_eq!(seen(&text, "lag_seconds_count"), 6.0);
     // The collector hears of the same, in the end.
     let delivered = |m: &ExportMetricsServiceRequest| {
         let all = m.resource_metrics[0].scope_metrics[0].metrics.iter();

@@ -26,11 +26,11 @@ pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
 }
 
 pub(super) struct Client {
-    socket: WebSocket<TcpStream>,
+    pub(super) socket: WebSocket<TcpStream>,
 }
 
 /// The answer to a request for a WebSocket, and the connection.
-async fn upgrade(
+pub(super) async fn upgrade(
     graph: &Streamed,
     protocol: Protocol,
     headers: &str,
@@ -62,7 +62,7 @@ async fn upgrade(
 }
 
 impl Client {
-    async fn connect(graph: &Streamed, protocol: Protocol) -> Client {
+    pub(super) async fn connect(graph: &Streamed, protocol: Protocol) -> Client {
         let (status, headers, stream, handshake) = upgrade(graph, protocol, "").await;
         handshake.check(status, &headers).unwrap();
         let socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
@@ -74,7 +74,7 @@ impl Client {
         assert_eq!(client.hear().await["type"], "connection_ack");
         client
     }
-    async fn say(&mut self, message: Value) {
+    pub(super) async fn say(&mut self, message: Value) {
         self.socket.send(message.to_string()).await.unwrap();
     }
     pub(super) async fn hear(&mut self) -> Value {

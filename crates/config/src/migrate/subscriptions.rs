@@ -1,0 +1,75 @@
+//! Subscriptions of other gateways: how subgraphs send events.
+
+use super::{
+    nodes::{scalar, text},
+    rules::Walk,
+    why::SUBSCRIPTIONS,
+};
+use crate::tree::Node;
+
+/// Cosmo's `overrides.subgraphs.*.subscription_protocol`; the sub-protocol of WebSockets stands beside it.
+pub(super) fn cosmo_protocol(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Some(name) = path.get(2) else { return };
+    let beside = format!("overrides.subgraphs.{name}.subscription_websocket_subprotocol");
+    let protocol = match (scalar(node), walk.text(&beside)) {
+        (Some("ws"), Some("graphql-ws")) => "graphql_transport_ws",
+        (Some("ws"), _) => "graphql_ws",
+        (Some("sse" | "sse_post"), _) => "sse",
+        _ => return walk.unsupported(path, SUBSCRIPTIONS),
+    };
+    walk.put(path, &of_subgraph(name, "protocol"), text(protocol), "");
+    serve(walk);
+}
+
+/// Cosmo's sub-protocol of WebSockets, which is read with the protocol.
+pub(super) fn cosmo_subprotocol(walk: &mut Walk<'_>, path: &[String], _: &Node) {
+    let Some(name) = path.get(2) else { return };
+    let protocol = format!("overrides.subgraphs.{name}.subscription_protocol");
+    match walk.text(&protocol) {
+        Some("ws") => walk.not_needed(path, "it is part of the protocol's name"),
+        _ => walk.not_needed(path, "`auto` finds out which protocol is spoken"),
+    }
+}
+
+/// Grafbase's `subgraphs.*.subscription_protocol`.
+pub(super) fn grafbase_protocol(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Some(name) = path.get(1) else { return };
+    let protocol = match scalar(node) {
+        Some("websocket") => "graphql_ws",
+        Some("server_sent_events") => "sse",
+        _ => return walk.unsupported(path, SUBSCRIPTIONS),
+    };
+    walk.put(path, &of_subgraph(name, "protocol"), text(protocol), "");
+    serve(walk);
+}
+
+/// Hive's `subscriptions.websocket.all` and `.subgraphs.*`: whatever is named there is spoken to over WebSocket.
+pub(super) fn hive_websocket(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = |key: &str| match path.get(3) {
+        Some(name) if path[2] == "subgraphs" => of_subgraph(name, key),
+        _ => format!("subscription.mode.passthrough.all.{key}"),
+    };
+    match scalar(node) {
+        Some(found) => {
+            walk.put(path, &target("path"), text(found), "");
+            let why = "subgraphs that are named there are spoken to over WebSocket";
+            walk.implied(&target("protocol"), "graphql_ws", why);
+        }
+        None => walk.unsupported(path, SUBSCRIPTIONS),
+    }
+}
+
+fn of_subgraph(name: &str, key: &str) -> String {
+    format!("subscription.mode.passthrough.subgraphs.{name}.{key}")
+}
+
+/// Elsewhere subscriptions need no switch.
+fn serve(walk: &mut Walk<'_>) {
+    if !walk.has("subscription.enabled") {
+        walk.implied(
+            "subscription.enabled",
+            "true",
+            "subscriptions are served there without a switch",
+        );
+    }
+}
