@@ -32,7 +32,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (4, "execute", Only(&["base", "json", "syntax", "plan"])),
     (4, "files", Only(&[])),
     (4, "net", Only(&["base", "files"])),
-    (5, "stream", Only(&["base", "json"])),
+    (5, "stream", Only(&["base", "json", "net"])),
     (
         5,
         "transport",

@@ -1,5 +1,7 @@
 //! What a gateway does not take from the schema, as a configuration asks for it.
 
+use std::sync::Arc;
+
 use ogive_config::{Config, IncrementalFormat, OperationWord};
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
@@ -66,7 +68,7 @@ pub struct GatewayOptions {
     /// The guard against requests that any page can cause.
     pub csrf: Csrf,
     /// How subscriptions are served; `None` if they are not.
-    pub subscription: Option<SubscriptionOptions>,
+    pub subscription: Option<Arc<SubscriptionOptions>>,
     /// The form of answers in parts for clients that name none; `None` if nothing is answered in parts.
     pub incremental: Option<IncrementalForm>,
     /// How documents are found by an id.
@@ -136,7 +138,7 @@ impl GatewayOptions {
             cors: Cors::new(config),
             is_encrypted: config.tls.supergraph.is_some(),
             csrf: Csrf::new(config),
-            subscription: SubscriptionOptions::new(config),
+            subscription: SubscriptionOptions::new(config).map(Arc::new),
             incremental: (config.supergraph.defer_support).then_some(
                 match config.supergraph.incremental_format_default {
                     IncrementalFormat::V01 => IncrementalForm::Repeated,

@@ -14,7 +14,12 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{body::ResponseBody, places::Place, upgrade::Upgrade};
+use crate::{
+    body::ResponseBody,
+    events::{EventParts, PartFraming},
+    places::Place,
+    upgrade::Upgrade,
+};
 
 /// What happens on one connection.
 pub(crate) struct Activity {
@@ -33,6 +38,8 @@ pub(crate) struct Activity {
     next: Cell<u64>,
     /// What goes on after HTTP.
     pub(crate) upgrade: Cell<Option<Upgrade>>,
+    /// What is written behind the head of the last answer.
+    pub(crate) events: RefCell<Option<(EventParts, PartFraming)>>,
     /// Told when the client gives up most of what it asks.
     pub(crate) too_many: Notify,
 }
@@ -58,6 +65,7 @@ impl Activity {
             answers: RefCell::default(),
             next: Cell::new(0),
             upgrade: Cell::new(None),
+            events: RefCell::new(None),
             too_many: Notify::new(),
         }
     }

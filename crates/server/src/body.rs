@@ -17,6 +17,7 @@ use ogive_base::Reservation;
 use ogive_net::encoding::{Encoder, Encoding};
 
 use crate::{
+    events::{EventParts, Events, PartFraming},
     parts::{PartStream, Parts},
     upgrade::Upgrade,
 };
@@ -41,6 +42,10 @@ pub struct ResponseBody {
 enum Coding {
     /// In parts that are not there yet; they are sent as they come.
     Parts(Box<Parts>),
+    /// The same, of which many clients are sent the same.
+    Events(EventParts),
+    /// None of it comes from here.
+    Elsewhere,
     /// None: the connection becomes something else.
     Upgrade(Box<Upgrade>),
     /// In one go, when it is taken: it is no more than a piece.
@@ -65,6 +70,26 @@ impl ResponseBody {
             ..ResponseBody::default()
         }
     }
+    /// A body of events; never encoded, and the last one of an HTTP/1.1 connection.
+    pub fn of_events(events: impl Events + 'static) -> Self {
+        ResponseBody {
+            coding: Some(Coding::Events(EventParts(Box::new(events)))),
+            ..ResponseBody::default()
+        }
+    }
+    /// The events, for whoever writes them instead.
+    pub(crate) fn take_events(&mut self) -> Option<EventParts> {
+        match self.coding.take() {
+            Some(Coding::Events(events)) => {
+                self.coding = Some(Coding::Elsewhere);
+                Some(events)
+            }
+            coding => {
+                self.coding = coding;
+                None
+            }
+        }
+    }
     /// No body, but what goes on behind a head with status 101, over HTTP/1.1.
     pub fn of_upgrade(upgrade: Upgrade) -> Self {
         ResponseBody {
@@ -84,7 +109,7 @@ impl ResponseBody {
     }
     /// Whether it comes in parts.
     pub fn is_in_parts(&self) -> bool {
-        matches!(self.coding, Some(Coding::Parts(_)))
+        matches!(self.coding, Some(Coding::Parts(_) | Coding::Events(_)))
     }
     /// What its pieces share memory with is counted there; given back when they are gone.
     pub fn hold(&mut self, memory: Reservation) {
@@ -269,6 +294,17 @@ impl ResponseBody {
                     self.coding = Some(Coding::Parts(parts));
                 }
                 return part.map(|part| part.map(|part| part.map(Frame::data)));
+            }
+            Some(Coding::Events(mut events)) => {
+                let part = events.0.poll_part(cx, PartFraming::Plain);
+                if !matches!(part, Poll::Ready(None)) {
+                    self.coding = Some(Coding::Events(events));
+                }
+                return part.map(|part| part.map(|part| Ok(Frame::data(part))));
+            }
+            Some(Coding::Elsewhere) => {
+                self.coding = Some(Coding::Elsewhere);
+                return Poll::Pending;
             }
             Some(Coding::AtOnce(encoding)) => {
                 let encoded = Encoder::new(encoding).and_then(|mut encoder| {

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderValue, Response, StatusCode, Version, header, request::Parts};
+use http::{HeaderValue, Method, Response, StatusCode, Version, header, request::Parts};
 use hyper::{Request, body::Incoming, service::service_fn};
 use ogive_base::{OutOfMemory, Reservation};
 use ogive_config::{Measured, Peer};
@@ -36,6 +36,7 @@ use crate::{
     drain_body::read_refused,
     draining::drained,
     driven::{Driven, Error},
+    events::PartFraming,
     http1, http2,
     io::{Bytes, HEAD_FREE},
     listener::Accepted,
@@ -156,12 +157,16 @@ async fn try_serve<S: Service>(
     };
     let answering = Rc::clone(&connection);
     let service = service_fn(move |request: Request<Incoming>| answer(&answering, request));
-    match version {
-        Version::HTTP_2 => http2::drive(driven, service).await,
-        _ => {
-            let driven = http1::drive(driven, service).await;
-            driven.inspect_err(|error| connection.log_refused(error))
-        }
+    // In boxes, so that a connection keeps no room for what it does not speak, or not any more.
+    if version == Version::HTTP_2 {
+        return Box::pin(http2::drive(driven, service)).await;
+    }
+    let after = Box::pin(http1::drive(&driven, service)).await;
+    let after = after.inspect_err(|error| connection.log_refused(error))?;
+    drop(connection);
+    match after {
+        Some(after) => after.go_on(&driven).await,
+        None => Ok(()),
     }
 }
 
@@ -172,6 +177,11 @@ fn answer<S: Service>(
 ) -> Pin<Box<impl Future<Output = Answer> + use<S>>> {
     let connection = Rc::clone(connection);
     let (mut parts, body) = request.into_parts();
+    let framing = match parts.version {
+        Version::HTTP_11 => PartFraming::Chunked,
+        _ => PartFraming::Plain,
+    };
+    let hears_body = connection.version < Version::HTTP_2 && parts.method != Method::HEAD;
     Box::pin(async move {
         let activity = &connection.activity;
         if activity.timed && !activity.is_running() {
@@ -216,9 +226,11 @@ fn answer<S: Service>(
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             activity.upgrade.set(response.body_mut().take_upgrade());
         }
-        let is_guest = activity.place.kind == Kind::Guest;
+        let events = hears_body.then(|| response.body_mut().take_events());
+        let is_last = activity.place.kind == Kind::Guest || matches!(events, Some(Some(_)));
+        *activity.events.borrow_mut() = events.flatten().map(|events| (events, framing));
         if connection.version < Version::HTTP_2
-            && (is_guest || connection.shared.draining.has_begun())
+            && (is_last || connection.shared.draining.has_begun())
         {
             close_after(&mut response);
         }

@@ -26,7 +26,8 @@ use crate::{
     clock::Clock,
     draining::drained,
     driven::{Driven, Error},
-    upgrade::Upgraded,
+    events::{self, EventParts, PartFraming},
+    upgrade::{Upgrade, Upgraded},
 };
 
 /// Headers of a request that the parser admits unless it is told otherwise.
@@ -76,13 +77,41 @@ impl Leaving {
 /// Why a connection is not simply served on.
 enum Turn {
     Ended(hyper::Result<()>),
+    /// The head of an answer is written, and the events behind it are no business of the parser.
+    Events(EventParts, PartFraming),
     /// Nobody waits for what it might still bring: while draining, because its place is wanted, or because its client
     /// has left.
     Over,
 }
 
-/// Serves until the connection ends.
-pub(crate) async fn drive<S>(driven: Driven, service: S) -> Result<(), Error>
+/// What goes on with a connection behind HTTP.
+pub(crate) enum StreamProtocol {
+    Upgrade(Upgrade, bytes::Bytes),
+    Events(EventParts, PartFraming),
+}
+
+impl StreamProtocol {
+    /// Goes on with it until it ends.
+    pub(crate) async fn go_on(self, driven: &Driven) -> Result<(), Error> {
+        // Busy until it ends, so that its place is not given up.
+        let mut running = driven.activity.begin();
+        running.answered = true;
+        driven.bytes.is_no_http_any_more();
+        let bytes = driven.bytes.clone();
+        match self {
+            StreamProtocol::Upgrade(upgrade, read) => {
+                upgrade.go_on(Upgraded::new(read, bytes)).await
+            }
+            StreamProtocol::Events(events, framing) => {
+                events::write(bytes, events, framing).await?
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Serves until the connection ends, or HTTP on it.
+pub(crate) async fn drive<S>(driven: &Driven, service: S) -> Result<Option<StreamProtocol>, Error>
 where
     S: Service<Request<Incoming>, Response = Response<Taken>, Error = Infallible> + Unpin,
     S::Future: Unpin,
@@ -111,6 +140,11 @@ where
     let served = poll_fn(|cx| {
         if let Poll::Ready(result) = serving.poll_without_shutdown(cx) {
             return Poll::Ready(Turn::Ended(result));
+        }
+        if driven.bytes.is_flushed()
+            && let Some((events, framing)) = driven.activity.events.take()
+        {
+            return Poll::Ready(Turn::Events(events, framing));
         }
         // Asked once, so that it wakes this task, and then only when there is something to hear: asking takes locks.
         let first = !std::mem::replace(&mut waits, true);
@@ -142,24 +176,19 @@ where
             leave.set(unconstrained(place.told_to_leave()));
             let _ = leave.as_mut().poll(cx);
         }
-        leaving.poll(&driven, cx).map(|()| Turn::Over)
+        leaving.poll(driven, cx).map(|()| Turn::Over)
     });
     match served.await {
         Turn::Ended(result) => result?,
-        Turn::Over => return Ok(()),
+        Turn::Over => return Ok(None),
+        Turn::Events(events, framing) => return Ok(Some(StreamProtocol::Events(events, framing))),
     }
-    let Some(upgrade) = driven.activity.upgrade.take() else {
-        let mut bytes = driven.bytes.clone();
-        poll_fn(|cx| Pin::new(&mut bytes).poll_shutdown(cx)).await?;
-        return Ok(());
-    };
-    let read = serving.into_parts().read_buf;
-    // Busy until it ends, so that its place is not given up.
-    let mut running = driven.activity.begin();
-    running.answered = true;
-    driven.bytes.is_no_http_any_more();
-    upgrade
-        .go_on(Upgraded::new(read, driven.bytes.clone()))
-        .await;
-    Ok(())
+    if let Some(upgrade) = driven.activity.upgrade.take() {
+        // Mostly nothing, which would keep the parser's buffer.
+        let read = bytes::Bytes::copy_from_slice(&serving.into_parts().read_buf);
+        return Ok(Some(StreamProtocol::Upgrade(upgrade, read)));
+    }
+    let mut bytes = driven.bytes.clone();
+    poll_fn(|cx| Pin::new(&mut bytes).poll_shutdown(cx)).await?;
+    Ok(None)
 }

@@ -36,6 +36,8 @@ struct Inner {
     reads: Cell<bool>,
     /// Whether somebody waits for bytes to be taken.
     writes: Cell<bool>,
+    /// Whether nothing was written since all of it was flushed.
+    is_flushed: Cell<bool>,
     framing: RefCell<Framing>,
     /// Whose memory heads are counted in; over HTTP/1.1.
     memory: Option<Rc<dyn CountsMemory>>,
@@ -50,6 +52,7 @@ impl Bytes {
             stream: RefCell::new(stream),
             reads: Cell::new(true),
             writes: Cell::new(false),
+            is_flushed: Cell::new(false),
             framing: RefCell::new(match &memory {
                 Some(_) => Framing::begin(),
                 None => Framing::off(),
@@ -84,6 +87,10 @@ impl Bytes {
     /// Whether there is something that the client has not taken yet.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.0.writes.get()
+    }
+    /// Whether whoever writes has written all it has.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.0.is_flushed.get()
     }
     /// Waits until the client has left, whatever it has sent before. Costs a file, so it is for those who have to.
     pub(crate) fn left(&self) -> io::Result<Pin<Box<dyn Future<Output = ()>>>> {
@@ -153,6 +160,7 @@ impl AsyncWrite for Bytes {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.0.is_flushed.set(false);
         let stream = &mut *self.0.stream.borrow_mut();
         self.0.wrote(Pin::new(stream).poll_write(cx, bytes))
     }
@@ -161,6 +169,7 @@ impl AsyncWrite for Bytes {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.0.is_flushed.set(false);
         let stream = &mut *self.0.stream.borrow_mut();
         self.0
             .wrote(Pin::new(stream).poll_write_vectored(cx, pieces))
@@ -170,7 +179,11 @@ impl AsyncWrite for Bytes {
     }
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let stream = &mut *self.0.stream.borrow_mut();
-        self.0.wrote(Pin::new(stream).poll_flush(cx))
+        let flushed = self.0.wrote(Pin::new(stream).poll_flush(cx));
+        self.0
+            .is_flushed
+            .set(matches!(flushed, Poll::Ready(Ok(()))));
+        flushed
     }
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let stream = &mut *self.0.stream.borrow_mut();

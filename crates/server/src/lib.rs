@@ -14,7 +14,8 @@
 //!
 //! Reading order: `service` (what the server asks whoever answers), `bound`, `acceptor`, `listener`, `places`;
 //! `worker`, `connection`, `driven`, `http1` and `http2`, `activity`, `io` and `framing`, `clock`, `draining`; [`body`],
-//! [`parts`] and [`drain_body`] (bodies of responses, and those of requests that nobody reads), `upgrade` (connections that become something else); [`tls`], `certificates`;
+//! [`parts`] and [`drain_body`] (bodies of responses, and those of requests that nobody reads), `upgrade` (connections that become
+//! something else), [`events`] (answers that end with their connection); [`tls`], `certificates`;
 //! [`operator`] (endpoints for the operator on addresses of their own).
 
 mod acceptor;
@@ -28,6 +29,7 @@ mod connection_queue;
 pub mod drain_body;
 mod draining;
 mod driven;
+pub mod events;
 mod framing;
 mod http1;
 mod http2;

@@ -25,10 +25,13 @@ pub mod upstream;
 pub mod websocket;
 
 mod envelope;
+mod frame;
 mod protocol;
+mod text;
 
 pub use close::Close;
+pub use frame::SharedFrame;
 pub use protocol::Protocol;
 pub use session::{Action, Session, SessionLimits};
-pub use tokio_tungstenite::tungstenite::Utf8Bytes;
+pub use text::Utf8Bytes;
 pub use websocket::{Received, WebSocket, WebSocketLimits};

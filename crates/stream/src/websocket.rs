@@ -1,39 +1,51 @@
-//! WebSocket frames over any stream of bytes, by tungstenite: fragments, masks, close frames and text are its affair.
+//! WebSocket connections over any stream of bytes: fragments, masks, control frames and how they end; the frames
+//! themselves are in [`frame`](crate::frame).
 //!
-//! What is ours: limits, codes for what a peer does wrong, and that control frames, which cost their sender nothing, are
-//! counted. Nothing here waits for anything but the stream, and [`WebSocket::receive`] may be dropped at any time without
-//! losing a byte, so a driver can wait for it and for something else at once.
+//! A connection on which nothing is said holds next to nothing: what comes is read into room that all connections of a
+//! thread share, and kept only until it is taken; what goes is let go when it is written. A message that many are sent is
+//! written once ([`SharedFrame`]), and goes from there to each socket. (tungstenite keeps two buffers
+//! for each connection, and copies each message into one of them.)
+//!
+//! Control frames, which cost their sender nothing, are counted. Nothing here waits for anything but the stream, and
+//! [`WebSocket::receive`] may be dropped at any time without losing a byte, so a driver can wait for it and for something
+//! else at once.
 
 use std::{
+    cell::Cell,
     future::poll_fn,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
-use futures_core::Stream;
-use futures_sink::Sink;
+use bytes::{Buf, Bytes, BytesMut};
+use ogive_net::Output;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     time::Instant,
 };
-use tokio_tungstenite::{
-    WebSocketStream,
-    tungstenite::{
-        Error, Message, Utf8Bytes,
-        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
-    },
+
+use crate::{
+    Close, Utf8Bytes,
+    frame::{self, Head, Opcode, Role, SharedFrame, mask},
 };
 
-use crate::Close;
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 16 << 10;
+
+/// How long a peer that was told of its mistake may say nothing before it is left.
+const QUIET: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// Where bytes are read to before they are kept.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// What a connection may hold and do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebSocketLimits {
     /// Largest message of the peer in bytes; default 2 MiB.
     pub message_bytes_max: usize,
-    /// Room for what is read, allocated at once; default 4 KiB.
-    pub read_buffer_bytes: usize,
     /// Most control frames that the peer may send within `control_window`; default 100.
     pub control_frames_max: u32,
     /// Default 10 s.
@@ -44,7 +56,6 @@ impl Default for WebSocketLimits {
     fn default() -> Self {
         WebSocketLimits {
             message_bytes_max: 2 << 20,
-            read_buffer_bytes: 4 << 10,
             control_frames_max: 100,
             control_window: Duration::from_secs(10),
         }
@@ -76,34 +87,47 @@ pub enum Received {
 /// A WebSocket connection.
 #[derive(Debug)]
 pub struct WebSocket<S> {
-    stream: WebSocketStream<S>,
+    stream: S,
+    role: Role,
     limits: WebSocketLimits,
+    /// What was read and is not taken.
+    input: BytesMut,
+    /// What there is of a message in fragments.
+    begun: Option<Begun>,
+    /// What is to be written.
+    output: Output,
+    /// What the last ping is to be answered with.
+    pong: Option<Bytes>,
+    /// Whether an answer to a ping is not written yet.
+    answers: bool,
+    /// Whether we have said that the connection ends, and whether the peer has.
+    closed: (bool, bool),
     /// When the present window for control frames began, and how many came in it.
     control: (Option<Instant>, u32),
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// The server's end of a connection whose upgrade was answered.
-    pub async fn server(stream: S, limits: WebSocketLimits) -> Self {
-        Self::new(stream, Vec::new(), Role::Server, limits).await
+    pub fn server(stream: S, limits: WebSocketLimits) -> Self {
+        Self::new(stream, &[], Role::Server, limits)
     }
 
     /// The client's end of a connection whose upgrade was answered; `read` has come behind the answer already.
-    pub async fn client(stream: S, read: Vec<u8>, limits: WebSocketLimits) -> Self {
-        Self::new(stream, read, Role::Client, limits).await
+    pub fn client(stream: S, read: &[u8], limits: WebSocketLimits) -> Self {
+        Self::new(stream, read, Role::Client, limits)
     }
 
-    async fn new(stream: S, read: Vec<u8>, role: Role, limits: WebSocketLimits) -> Self {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(limits.read_buffer_bytes)
-            // Messages are written as they come; the driver decides when to flush.
-            .write_buffer_size(limits.read_buffer_bytes)
-            .max_message_size(Some(limits.message_bytes_max))
-            .max_frame_size(Some(limits.message_bytes_max));
-        let stream = WebSocketStream::from_partially_read(stream, read, role, Some(config)).await;
+    fn new(stream: S, read: &[u8], role: Role, limits: WebSocketLimits) -> Self {
         WebSocket {
             stream,
+            role,
             limits,
+            input: read.into(),
+            begun: None,
+            output: Output::default(),
+            pong: None,
+            answers: false,
+            closed: (false, false),
             control: (None, 0),
         }
     }
@@ -115,24 +139,151 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
     /// The same by polling.
     pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
-        let received = match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
-            None => Received::Closed(None),
-            Some(Ok(message)) => self.message(message),
-            Some(Err(error)) => failed(&error),
-        };
-        Poll::Ready(received)
+        if self.answers
+            && let Poll::Ready(Err(why)) = self.poll_flush(cx)
+        {
+            return Poll::Ready(Received::Broken(why));
+        }
+        loop {
+            if let Some(received) = self.take_received() {
+                return Poll::Ready(received);
+            }
+            match ready!(self.poll_read(cx)) {
+                Ok(0) if self.closed.0 => return Poll::Ready(Received::Closed(None)),
+                Ok(0) => {
+                    let why = "the connection was cut off".to_owned();
+                    return Poll::Ready(Received::Broken(why));
+                }
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Received::Broken(error.to_string())),
+            }
+        }
     }
 
-    fn message(&mut self, message: Message) -> Received {
-        match message {
-            Message::Text(text) => Received::Text(text),
-            Message::Binary(_) | Message::Frame(_) => Received::Binary,
-            Message::Ping(_) | Message::Pong(_) => self.control(),
-            Message::Close(frame) => Received::Closed(frame.map(|frame| {
-                let reason = frame.reason.as_str().to_owned();
-                Close::new(frame.code.into(), reason)
-            })),
+    /// What has come already, if all of it has.
+    pub fn take_received(&mut self) -> Option<Received> {
+        loop {
+            if self.closed.1 {
+                return Some(Received::Closed(None));
+            }
+            match self.take_frame() {
+                Ok(None) => return None,
+                Ok(Some((head, payload))) => {
+                    let received = self.frame(head, payload);
+                    if received.is_some() {
+                        return received;
+                    }
+                }
+                Err(violation) => return Some(violation),
+            }
         }
+    }
+
+    /// Reads some bytes; says how many, none at the end.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
+        let mut room = ROOM.take();
+        room.resize(READ_BYTES, 0);
+        let mut buffer = ReadBuf::new(&mut room);
+        let read = Pin::new(&mut self.stream).poll_read(cx, &mut buffer);
+        let came = buffer.filled();
+        let count = came.len();
+        self.input.extend_from_slice(came);
+        ROOM.set(room);
+        read.map_ok(|()| count)
+    }
+
+    /// The next frame, if all of it is there.
+    fn take_frame(&mut self) -> Result<Option<(Head, BytesMut)>, Received> {
+        let violation = |what: &str| violated(Close::new(1002, "Protocol error"), what);
+        let head = Head::read(&self.input, self.role).map_err(violation)?;
+        let Some(head) = head else {
+            return Ok(None);
+        };
+        let held = self.begun.as_ref().map_or(0, |begun| begun.bytes.len());
+        let most = self.limits.message_bytes_max.saturating_sub(held);
+        let payload = usize::try_from(head.payload).unwrap_or(usize::MAX);
+        if !head.opcode.is_control() && payload > most {
+            let most = self.limits.message_bytes_max;
+            let what = format!("a message of more than {most} bytes");
+            return Err(violated(Close::new(1009, "Message too big"), &what));
+        }
+        if self.input.len() - head.head < payload {
+            return Ok(None);
+        }
+        self.input.advance(head.head);
+        let mut bytes = self.input.split_to(payload);
+        if self.input.is_empty() {
+            // Nothing waits: no room is kept for it.
+            self.input = BytesMut::new();
+        }
+        if let Some(key) = head.mask {
+            mask(&mut bytes, key);
+        }
+        Ok(Some((head, bytes)))
+    }
+
+    /// What a frame means; `None` if there is more to come.
+    fn frame(&mut self, head: Head, payload: BytesMut) -> Option<Received> {
+        let violation = |what: &str| Some(violated(Close::new(1002, "Protocol error"), what));
+        let is_text = match head.opcode {
+            Opcode::Ping => {
+                self.pong = Some(payload.freeze());
+                self.answers = true;
+                return Some(self.control());
+            }
+            Opcode::Pong => return Some(self.control()),
+            Opcode::Close => return Some(self.peer_closes(&payload)),
+            Opcode::Continuation => {
+                let Some(begun) = &mut self.begun else {
+                    return violation("a fragment of nothing");
+                };
+                begun.bytes.extend_from_slice(&payload);
+                if !head.is_last {
+                    return begun.refusal();
+                }
+                let begun = self.begun.take()?;
+                return Some(message(begun.is_text, begun.bytes));
+            }
+            Opcode::Text => true,
+            Opcode::Binary => false,
+        };
+        if self.begun.is_some() {
+            return violation("a message within another one");
+        }
+        if head.is_last {
+            return Some(message(is_text, payload));
+        }
+        let begun = self.begun.insert(Begun {
+            is_text,
+            bytes: payload,
+            checked: 0,
+        });
+        begun.refusal()
+    }
+
+    /// The peer closes the connection, or answers that we do.
+    fn peer_closes(&mut self, payload: &[u8]) -> Received {
+        let close = match payload {
+            [] => None,
+            [high, low, reason @ ..] => {
+                let code = u16::from_be_bytes([*high, *low]);
+                if !may_be_sent(code) {
+                    let what = format!("a close with the code {code}");
+                    return violated(Close::new(1002, "Protocol error"), &what);
+                }
+                let Ok(reason) = std::str::from_utf8(reason) else {
+                    return not_text();
+                };
+                Some(Close::new(code, reason.to_owned()))
+            }
+            _ => return violated(Close::new(1002, "Protocol error"), "half a code of a close"),
+        };
+        if !self.closed.0 {
+            // The answer is what was said (RFC 6455, section 5.5.1).
+            self.closed.0 = self.put(Opcode::Close, payload).is_ok();
+        }
+        self.closed.1 = true;
+        Received::Closed(close)
     }
 
     fn control(&mut self) -> Received {
@@ -146,93 +297,160 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             return Received::Control;
         }
         let (most, window) = (self.limits.control_frames_max, self.limits.control_window);
-        Received::Violation {
-            close: Close::policy("Too many control frames"),
-            what: format!("more than {most} control frames within {window:?}"),
-        }
+        let what = format!("more than {most} control frames within {window:?}");
+        violated(Close::policy("Too many control frames"), &what)
+    }
+
+    /// Puts a frame behind what is to be written.
+    fn put(&mut self, opcode: Opcode, payload: &[u8]) -> Result<(), String> {
+        frame::write(self.output.own(), opcode, payload, self.role)
+    }
+
+    /// Whether so much is to be written that nothing should be put behind it.
+    pub fn is_full(&self) -> bool {
+        self.output.is_full()
+    }
+
+    /// Puts a message of a server behind what is to be written, for [`poll_flush`](Self::poll_flush). As others may be sent
+    /// the same, it is not copied unless something else is to be written before it.
+    pub fn share(&mut self, frame: &SharedFrame) {
+        self.output.share(&frame.0);
     }
 
     /// Sends a message; ends when the stream has taken it. Dropped before that, it may have been sent or not.
-    pub async fn send(&mut self, text: impl Into<Utf8Bytes>) -> Result<(), String> {
+    pub async fn send(&mut self, text: impl AsRef<str>) -> Result<(), String> {
         self.feed(text).await?;
         self.flush().await
     }
 
-    /// Puts a message into the buffer, once there is room, for [`flush`](Self::flush).
-    pub async fn feed(&mut self, text: impl Into<Utf8Bytes>) -> Result<(), String> {
-        poll_fn(|cx| Pin::new(&mut self.stream).poll_ready(cx))
-            .await
-            .map_err(|error| error.to_string())?;
-        Pin::new(&mut self.stream)
-            .start_send(Message::Text(text.into()))
-            .map_err(|error| error.to_string())
+    /// Puts a message behind what is to be written, once there is room, for [`flush`](Self::flush).
+    pub async fn feed(&mut self, text: impl AsRef<str>) -> Result<(), String> {
+        if self.is_full() {
+            self.flush().await?;
+        }
+        if self.closed.0 {
+            return Err("the connection is closed".to_owned());
+        }
+        self.put(Opcode::Text, text.as_ref().as_bytes())
     }
 
     /// Asks the peer whether it is there, below the messages.
     pub async fn ping(&mut self) -> Result<(), String> {
-        let sent = poll_fn(|cx| Pin::new(&mut self.stream).poll_ready(cx)).await;
-        let ping = Message::Ping(bytes::Bytes::new());
-        sent.and_then(|()| Pin::new(&mut self.stream).start_send(ping))
-            .map_err(|error| error.to_string())?;
+        self.put(Opcode::Ping, b"")?;
         self.flush().await
     }
 
     /// Ends when the stream has taken everything.
     pub async fn flush(&mut self) -> Result<(), String> {
-        poll_fn(|cx| Pin::new(&mut self.stream).poll_flush(cx))
-            .await
-            .map_err(|error| error.to_string())
+        poll_fn(|cx| self.poll_flush(cx)).await
+    }
+
+    /// The same by polling.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
+        if let Some(pong) = self.pong.take() {
+            self.put(Opcode::Pong, &pong)?;
+        }
+        let written = ready!(self.output.poll_write(&mut self.stream, cx));
+        self.answers = false;
+        Poll::Ready(written.map_err(|error| error.to_string()))
     }
 
     /// Says why the connection ends, then waits until the peer has answered, but not longer than `within`, so that the
     /// words arrive before the socket is closed. What the peer says meanwhile is nobody's affair any more.
     pub async fn close(&mut self, close: Close, within: Duration) {
-        let frame = CloseFrame {
-            code: CloseCode::from(close.code),
-            reason: close.reason.as_ref().into(),
-        };
         let ended = async {
-            if self.stream.close(Some(frame)).await.is_ok() {
-                let next = |this: &mut Self, cx: &mut Context<'_>| {
-                    Pin::new(&mut this.stream).poll_next(cx)
-                };
-                while let Some(Ok(_)) = poll_fn(|cx| next(self, cx)).await {}
+            if !self.closed.0 {
+                let mut payload = close.code.to_be_bytes().to_vec();
+                payload.extend_from_slice(close.reason.as_bytes());
+                self.closed.0 = self.put(Opcode::Close, &payload).is_ok();
+            }
+            if self.flush().await.is_err() {
+                return;
+            }
+            // Servers close the socket first (RFC 6455, section 7.1.1).
+            while !self.closed.1 {
+                let received = self.receive().await;
+                match received {
+                    Received::Broken(_) => return,
+                    Received::Violation { .. } => return self.discard().await,
+                    _ => {}
+                }
+            }
+            while self.role == Role::Client
+                && poll_fn(|cx| self.poll_read(cx)).await.is_ok_and(|n| n > 0)
+            {
+                self.input = BytesMut::new();
             }
         };
         let _ = tokio::time::timeout(within, ended).await;
     }
 
+    /// Throws away what comes until nothing does for a moment. A socket that is closed with something unread tells its peer
+    /// nothing but that.
+    async fn discard(&mut self) {
+        let mut read = true;
+        while read {
+            self.input = BytesMut::new();
+            let reading = poll_fn(|cx| self.poll_read(cx));
+            let came = tokio::time::timeout(QUIET, reading).await;
+            read = came.is_ok_and(|came| came.is_ok_and(|count| count > 0));
+        }
+    }
+
     /// The stream below.
     pub fn stream(&self) -> &S {
-        self.stream.get_ref()
+        &self.stream
     }
 
     /// The same for good; what was read and not taken is lost.
     pub fn into_stream(self) -> S {
-        self.stream.into_inner()
+        self.stream
     }
 }
 
-/// What an error means.
-fn failed(error: &Error) -> Received {
-    let what = error.to_string();
-    match error {
-        Error::ConnectionClosed | Error::AlreadyClosed => Received::Closed(None),
-        Error::Capacity(_) => Received::Violation {
-            close: Close::new(1009, "Message too big"),
-            what,
-        },
-        Error::Utf8(_) => Received::Violation {
-            close: Close::new(1007, "Messages are UTF-8"),
-            what,
-        },
-        Error::Protocol(
-            tokio_tungstenite::tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
-        ) => Received::Broken(what),
-        Error::Protocol(_) | Error::AttackAttempt => Received::Violation {
-            close: Close::new(1002, "Protocol error"),
-            what,
-        },
-        _ => Received::Broken(what),
+/// What there is of a message in fragments.
+#[derive(Debug)]
+struct Begun {
+    is_text: bool,
+    bytes: BytesMut,
+    /// How many of them are whole characters.
+    checked: usize,
+}
+
+impl Begun {
+    /// What is wrong with a text that is none, however it goes on.
+    fn refusal(&mut self) -> Option<Received> {
+        if !self.is_text {
+            return None;
+        }
+        let error = std::str::from_utf8(&self.bytes[self.checked..]).err();
+        self.checked = error.map_or(self.bytes.len(), |error| self.checked + error.valid_up_to());
+        error
+            .and_then(|error| error.error_len())
+            .map(|_| not_text())
+    }
+}
+
+/// A whole message.
+fn message(is_text: bool, payload: BytesMut) -> Received {
+    if !is_text {
+        return Received::Binary;
+    }
+    Utf8Bytes::checked(payload.freeze()).map_or_else(not_text, Received::Text)
+}
+
+/// Whether a code may stand in a close (RFC 6455, section 7.4).
+fn may_be_sent(code: u16) -> bool {
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+}
+
+fn not_text() -> Received {
+    violated(Close::new(1007, "Messages are UTF-8"), "what is no UTF-8")
+}
+
+fn violated(close: Close, what: &str) -> Received {
+    Received::Violation {
+        close,
+        what: what.to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_core::Stream;
+use ogive_server::events::{Events, PartFraming};
 use ogive_stream::{multipart, sse};
 use ogive_telemetry::codes;
 use tokio::time::{Instant, Sleep, sleep};
@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::{
     shared::error::RequestError,
     shared::media::StreamMedia,
-    subscribe::queue::{StreamEnd, StreamStep},
+    subscribe::queue::{StreamEnd, StreamStep, framed},
     subscribe::sources::Subscriber,
 };
 
@@ -67,59 +67,52 @@ impl EventBody {
     }
 }
 
-impl Stream for EventBody {
-    type Item = std::io::Result<Bytes>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        match this.place {
+impl Events for EventBody {
+    fn poll_part(&mut self, cx: &mut Context<'_>, framing: PartFraming) -> Poll<Option<Bytes>> {
+        match self.place {
             Place::End => return Poll::Ready(None),
             Place::Start => {
                 // So that the client has the head at once.
-                this.place = Place::Middle;
-                return Poll::Ready(Some(Ok(start(this.media))));
+                self.place = Place::Middle;
+                return Poll::Ready(Some(framed(start(self.media), framing)));
             }
             Place::Middle => {}
         }
-        match this.subscriber.poll_step(cx) {
+        match self.subscriber.poll_step(cx) {
             Poll::Ready(StreamStep::Event(event)) => {
-                this.is_alive = true;
-                let bytes = match this.media {
-                    StreamMedia::EventStream => event.sse(),
-                    StreamMedia::Multipart => event.part(),
-                };
-                return Poll::Ready(Some(Ok(bytes.clone())));
+                self.is_alive = true;
+                return Poll::Ready(Some(event.part(self.media, framing).clone()));
             }
             Poll::Ready(StreamStep::End(stream_end)) => {
-                this.place = Place::End;
-                let bytes = end(this.media, &stream_end);
-                return Poll::Ready((!bytes.is_empty()).then(|| Ok(bytes.into())));
+                self.place = Place::End;
+                let bytes = end(self.media, &stream_end);
+                return Poll::Ready((!bytes.is_empty()).then(|| framed(bytes, framing)));
             }
             Poll::Pending => {}
         }
-        this.poll_heartbeat(cx)
-            .map(|()| Some(Ok(heartbeat(this.media))))
+        self.poll_heartbeat(cx)
+            .map(|()| Some(framed(heartbeat(self.media), framing)))
     }
 }
 
-fn start(media: StreamMedia) -> Bytes {
+fn start(media: StreamMedia) -> Vec<u8> {
     match media {
-        StreamMedia::EventStream => Bytes::from_static(sse::HEARTBEAT),
+        StreamMedia::EventStream => sse::HEARTBEAT.to_vec(),
         StreamMedia::Multipart => {
             let mut out = Vec::new();
             multipart::write_start(&mut out, multipart::BOUNDARY);
-            out.into()
+            out
         }
     }
 }
 
-fn heartbeat(media: StreamMedia) -> Bytes {
+fn heartbeat(media: StreamMedia) -> Vec<u8> {
     match media {
-        StreamMedia::EventStream => Bytes::from_static(sse::HEARTBEAT),
+        StreamMedia::EventStream => sse::HEARTBEAT.to_vec(),
         StreamMedia::Multipart => {
             let mut out = Vec::new();
             multipart::write_part(&mut out, multipart::BOUNDARY, multipart::HEARTBEAT);
-            out.into()
+            out
         }
     }
 }

@@ -36,7 +36,7 @@ use crate::{
     shared::media::{Media, stream_media},
     subscribe::end::{EndLine, EndLog},
     subscribe::format::EventBody,
-    subscribe::owner::{Opener, expires_after},
+    subscribe::owner::{Opener, expires_after, kept_apart},
     subscribe::plan::SourcePlan,
     subscribe::run::SourceInput,
     subscribe::sources::Subscriber,
@@ -119,7 +119,7 @@ impl Gateway {
                 gateway,
                 worker,
                 opener: Opener {
-                    headers: context.headers_to_send().clone(),
+                    headers: kept_apart(context.headers_to_send()),
                     caller: context.shared_caller().cloned(),
                 },
                 reload_window: options.reload_window,
@@ -134,7 +134,7 @@ impl Gateway {
             return Ok(ending(Response::new(ResponseBody::default()), line));
         };
         let body = EventBody::new(subscriber, media, options.heartbeat);
-        let response = Response::new(ResponseBody::of_parts(Box::pin(body)));
+        let response = Response::new(ResponseBody::of_events(body));
         let mut response = ending(response, line);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, Media::Stream(media).content_type());

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_identity::Caller;
 use ogive_plan::Claims;
 use serde_json::{Map, Value};
@@ -52,6 +52,20 @@ impl Opener {
     }
 }
 
+/// The same headers on their own. Values share memory with the whole head of the request in which they came, which would
+/// be kept for as long as one of them is.
+pub(crate) fn kept_apart<'h>(
+    headers: impl IntoIterator<Item = (&'h HeaderName, &'h HeaderValue)>,
+) -> HeaderMap {
+    let apart = |(name, value): (&HeaderName, &HeaderValue)| {
+        // What is a value is one as a copy, too.
+        let mut copy = HeaderValue::from_bytes(value.as_bytes()).ok()?;
+        copy.set_sensitive(value.is_sensitive());
+        Some((name.clone(), copy))
+    };
+    headers.into_iter().filter_map(apart).collect()
+}
+
 /// How long a caller's credential still holds; `None` if it does not say.
 pub(crate) fn expires_after(caller: &Caller) -> Option<Duration> {
     let claim = caller.claims.get("exp").and_then(Value::as_f64);
@@ -74,6 +88,24 @@ mod tests {
     fn owner(claims: Value) -> Owner {
         let claims = claims.as_object().unwrap().clone();
         Owner::of(Some(&Caller::proved(claims, &CallerOptions::default())))
+    }
+
+    #[test]
+    fn headers_that_are_kept_share_nothing_with_those_they_came_with() {
+        let head = bytes::Bytes::from_static(b"a-value-of-a-head");
+        let mut value = HeaderValue::from_maybe_shared(head.slice(2..7)).unwrap();
+        value.set_sensitive(true);
+        let mut headers = HeaderMap::new();
+        for _ in 0..2 {
+            headers.append("x-one", value.clone());
+        }
+        let apart = kept_apart(&headers);
+        assert_eq!(apart, headers);
+        assert!(apart["x-one"].is_sensitive());
+        let lies_in =
+            |value: &HeaderValue| head.as_ptr_range().contains(&value.as_bytes().as_ptr());
+        assert!(headers.values().all(lies_in));
+        assert!(!apart.values().any(lies_in));
     }
 
     #[test]

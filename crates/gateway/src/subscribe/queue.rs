@@ -11,9 +11,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use ogive_stream::{Protocol, Utf8Bytes, multipart, server_message::ServerMessage, sse};
+use ogive_server::events::{PartFraming, chunk};
+use ogive_stream::{Protocol, SharedFrame, multipart, server_message::ServerMessage, sse};
 
-use crate::{respond::expose::add_extensions, subscribe::options::QueueLimits};
+use crate::{
+    respond::expose::add_extensions, shared::media::StreamMedia, subscribe::options::QueueLimits,
+};
 
 /// A response to one event.
 #[derive(Debug)]
@@ -21,8 +24,8 @@ pub(crate) struct Event {
     /// When it came.
     arrived: Instant,
     json: Bytes,
-    sse: OnceLock<Bytes>,
-    part: OnceLock<Bytes>,
+    /// By medium and framing.
+    parts: [OnceLock<Bytes>; 4],
     message: OnceLock<Message>,
 }
 
@@ -31,7 +34,7 @@ pub(crate) struct Event {
 struct Message {
     protocol: Protocol,
     id: Box<str>,
-    text: Utf8Bytes,
+    frame: SharedFrame,
 }
 
 impl Event {
@@ -39,8 +42,7 @@ impl Event {
         Event {
             arrived: Instant::now(),
             json,
-            sse: OnceLock::new(),
-            part: OnceLock::new(),
+            parts: Default::default(),
             message: OnceLock::new(),
         }
     }
@@ -52,44 +54,50 @@ impl Event {
     pub(crate) fn json(&self) -> &Bytes {
         &self.json
     }
-    /// The same as a server-sent event.
-    pub(crate) fn sse(&self) -> &Bytes {
-        self.sse.get_or_init(|| {
-            let mut out = Vec::with_capacity(self.json.len() + 32);
-            sse::write_next(&mut out, &self.json);
-            out.into()
+    /// The same as a part of a body, written once for all who read it so.
+    pub(crate) fn part(&self, media: StreamMedia, framing: PartFraming) -> &Bytes {
+        let at = 2 * usize::from(media == StreamMedia::Multipart)
+            + usize::from(framing == PartFraming::Chunked);
+        self.parts[at].get_or_init(|| {
+            let mut out = Vec::with_capacity(self.json.len() + 96);
+            match media {
+                StreamMedia::EventStream => sse::write_next(&mut out, &self.json),
+                StreamMedia::Multipart => multipart::write_payload(&mut out, &self.json),
+            }
+            framed(out, framing)
         })
     }
     /// The same as a message of a WebSocket, written once for all who call the operation the same.
-    pub(crate) fn message(&self, protocol: Protocol, id: &str) -> Utf8Bytes {
+    pub(crate) fn message(&self, protocol: Protocol, id: &str) -> SharedFrame {
         let write = || message(protocol, id, &self.json);
         let known = self.message.get_or_init(|| Message {
             protocol,
             id: id.into(),
-            text: write(),
+            frame: write(),
         });
         if known.protocol == protocol && *known.id == *id {
-            known.text.clone()
+            known.frame.clone()
         } else {
             write()
         }
     }
-    /// The same as a part.
-    pub(crate) fn part(&self) -> &Bytes {
-        self.part.get_or_init(|| {
-            let mut out = Vec::with_capacity(self.json.len() + 96);
-            multipart::write_payload(&mut out, &self.json);
-            out.into()
-        })
+}
+
+/// A part as it is written.
+pub(crate) fn framed(part: Vec<u8>, framing: PartFraming) -> Bytes {
+    match framing {
+        PartFraming::Plain => part.into(),
+        PartFraming::Chunked => chunk(&part),
     }
 }
 
-fn message(protocol: Protocol, id: &str, json: &[u8]) -> Utf8Bytes {
-    let mut out = String::with_capacity(json.len() + id.len() + 48);
+fn message(protocol: Protocol, id: &str, json: &[u8]) -> SharedFrame {
     let payload = &*String::from_utf8_lossy(json);
-    let id = id.into();
-    ServerMessage::Next { id, payload }.write(protocol, &mut out);
-    out.into()
+    SharedFrame::of(|out| {
+        out.reserve(json.len() + id.len() + 48);
+        let id = id.into();
+        ServerMessage::Next { id, payload }.write(protocol, out);
+    })
 }
 
 /// How a subscription ends.
@@ -290,19 +298,25 @@ mod tests {
             ("1", Protocol::LegacyWs),
         ]
         .map(|(id, protocol)| event.message(protocol, id));
-        assert_eq!(
-            texts[0].as_str(),
-            r#"{"id":"1","type":"next","payload":{}}"#
-        );
-        assert_eq!(texts[0].as_ptr(), texts[1].as_ptr());
-        assert_eq!(
-            texts[2].as_str(),
-            r#"{"id":"2","type":"next","payload":{}}"#
-        );
-        assert_eq!(
-            texts[3].as_str(),
-            r#"{"id":"1","type":"data","payload":{}}"#
-        );
+        let same = |frame: &SharedFrame, text: &str| frame.bytes().ends_with(text.as_bytes());
+        assert!(same(&texts[0], r#"{"id":"1","type":"next","payload":{}}"#));
+        assert_eq!(texts[0].bytes().as_ptr(), texts[1].bytes().as_ptr());
+        assert!(same(&texts[2], r#"{"id":"2","type":"next","payload":{}}"#));
+        assert!(same(&texts[3], r#"{"id":"1","type":"data","payload":{}}"#));
+    }
+
+    #[test]
+    fn a_part_is_written_once_for_all_who_read_it_so() {
+        let event = event("{}");
+        let part = |media, framing| event.part(media, framing).clone();
+        let plain = part(StreamMedia::EventStream, PartFraming::Plain);
+        assert_eq!(plain, "event: next\ndata: {}\n\n");
+        let chunked = part(StreamMedia::EventStream, PartFraming::Chunked);
+        assert_eq!(chunked, "17\r\nevent: next\ndata: {}\n\n\r\n");
+        let again = part(StreamMedia::EventStream, PartFraming::Chunked);
+        assert_eq!(chunked.as_ptr(), again.as_ptr());
+        let multipart = part(StreamMedia::Multipart, PartFraming::Plain);
+        assert!(multipart.windows(14).any(|w| w == b"{\"payload\":{}}"));
     }
 
     #[test]

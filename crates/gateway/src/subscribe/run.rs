@@ -4,13 +4,26 @@
 //! come from. What is open belongs to no schema: when another one is served, the rest of the plan is replaced between two
 //! events, if the source would be asked the same ([`SourcePlan::under`]).
 
-use std::{borrow::Cow, collections::BTreeMap, pin::pin, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    future::poll_fn,
+    pin::{Pin, pin},
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use ogive_execute::{Event, EventStream, Transport as _, execute_event};
+use ogive_execute::{Event, EventStream, Transport as _, TransportError, execute_event};
+use ogive_net::Rest;
 use ogive_transport::{Reporter, RequestTransport};
 use serde::de::IgnoredAny;
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, Sleep, sleep_until},
+};
 
 use crate::{
     gateway::Gateway,
@@ -20,7 +33,7 @@ use crate::{
     subscribe::owner::Opener,
     subscribe::plan::SourcePlan,
     subscribe::queue::StreamEnd,
-    subscribe::sources::{EndState, EventSource, RunningSource, next},
+    subscribe::sources::{EndState, EventSource, RunningSource},
 };
 
 /// What a source works with.
@@ -94,6 +107,28 @@ pub(crate) async fn run(input: SourceInput, plan: SourcePlan, source: Arc<EventS
     running.set_end(end);
 }
 
+/// What a source does next.
+enum Turn<'s> {
+    /// Another schema is served, or the process stops; `None`: it has.
+    Ending(Option<Ending>),
+    /// Nobody is subscribed any more.
+    Left,
+    /// Some subscriptions are to end.
+    Retire,
+    Opened(Result<EventStream<'s>, TransportError>),
+    Event(Option<Event>),
+}
+
+/// Why sources end, as it is now, and who tells of the next change.
+type Ending = (EndState, watch::Receiver<EndState>);
+
+/// Waits for a change.
+async fn change(mut ending: watch::Receiver<EndState>) -> Option<Ending> {
+    ending.changed().await.ok()?;
+    let state = *ending.borrow_and_update();
+    Some((state, ending))
+}
+
 /// Serves the subscribers, and says how it ended.
 async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSource) -> StreamEnd {
     let gateway = &*input.gateway;
@@ -109,54 +144,70 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
     let Some((mut request, endpoint)) = plan.source() else {
         // Nothing may be asked: the response says why.
         let nothing = Err(ogive_execute::no_events());
-        let response = input.respond(&plan, opener, &telling, nothing).await;
+        let response = Box::pin(input.respond(&plan, opener, &telling, nothing)).await;
         return StreamEnd::Failed(response.json);
     };
     // A source keeps nothing of the schema it was opened under but this.
-    let endpoints = [endpoint.clone()];
+    let endpoints = Box::new([endpoint.clone()]);
     request.subgraph = 0;
     let headers = &input.opener.headers;
-    let transport = RequestTransport::new(&input.worker.client, &endpoints, headers, None)
+    let transport = RequestTransport::new(&input.worker.client, &*endpoints, headers, None)
         .asked_by(Some(&context))
         .reporting_to(Some(&telling as &dyn Reporter));
-    let mut opening = transport.subscribe(request);
+    let mut opening = Some(transport.subscribe(request));
     let mut events: Option<EventStream<'_>> = None;
     let mut ending = gateway.sources.ending();
     let mut retiring = Retiring::default();
     // What is served may have changed since this was planned.
-    retiring
-        .look_at(
-            *ending.borrow_and_update(),
-            (input, opener),
-            &mut plan,
-            running,
-        )
-        .await;
+    let state = *ending.borrow_and_update();
+    Box::pin(retiring.look_at(state, (input, opener), &mut plan, running)).await;
+    let mut changed = pin!(change(ending));
+    let mut left = pin!(running.left());
+    // All that this waits for but events: they are what wakes it, mostly.
+    let mut rest = Rest::default();
     loop {
-        tokio::select! {
-            // What comes after another schema is answered by it.
-            biased;
-            changed = ending.changed() => {
-                if changed.is_err() {
-                    return StreamEnd::Drain;
-                }
-                let state = *ending.borrow_and_update();
-                let opener = renewed.as_ref().unwrap_or(opener);
-                retiring.look_at(state, (input, opener), &mut plan, running).await;
-            }
-            () = running.left() => return StreamEnd::Complete,
-            () = sleep_until(retiring.next), if retiring.told.is_some() => retiring.end_some(running),
-            opened = &mut opening, if events.is_none() => match opened {
-                Ok(opened) => events = Some(opened),
-                Err(error) => {
-                    let response = input.respond(&plan, opener, &telling, Err(error)).await;
-                    return StreamEnd::Failed(response.json);
-                }
-            },
-            event = next_of(&mut events), if events.is_some() => {
-                let Some(event) = event else {
-                    return StreamEnd::Complete;
+        let turn = poll_fn(|cx| {
+            // First: what comes after another schema is answered by it.
+            if rest.is_due(cx) {
+                let waker = rest.waker().clone();
+                let mut cx = Context::from_waker(&waker);
+                let turn = match changed.as_mut().poll(&mut cx) {
+                    Poll::Ready(changed) => Poll::Ready(Turn::Ending(changed)),
+                    Poll::Pending if left.as_mut().poll(&mut cx).is_ready() => {
+                        Poll::Ready(Turn::Left)
+                    }
+                    Poll::Pending => retiring.poll_due(&mut cx).map(|()| Turn::Retire),
                 };
+                if turn.is_ready() {
+                    rest.again();
+                    return turn;
+                }
+            }
+            if let Some(opening) = &mut opening {
+                return opening.as_mut().poll(cx).map(Turn::Opened);
+            }
+            match &mut events {
+                Some(events) => events.as_mut().poll_next(cx).map(Turn::Event),
+                None => Poll::Pending,
+            }
+        });
+        match turn.await {
+            Turn::Ending(None) => return StreamEnd::Drain,
+            Turn::Ending(Some((state, ending))) => {
+                changed.set(change(ending));
+                let opener = renewed.as_ref().unwrap_or(opener);
+                let looked = retiring.look_at(state, (input, opener), &mut plan, running);
+                Box::pin(looked).await;
+            }
+            Turn::Left => return StreamEnd::Complete,
+            Turn::Retire => retiring.end_some(running),
+            Turn::Opened(Ok(opened)) => (opening, events) = (None, Some(opened)),
+            Turn::Opened(Err(error)) => {
+                let response = input.respond(&plan, opener, &telling, Err(error));
+                return StreamEnd::Failed(Box::pin(response).await.json);
+            }
+            Turn::Event(None) => return StreamEnd::Complete,
+            Turn::Event(Some(event)) => {
                 // Others who share the source are equal by what subgraphs are sent: none of them changes that for all.
                 if let Some(opener) = running.renewed() {
                     let key = plan.key(&opener.context(), &input.worker);
@@ -165,7 +216,8 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
                     }
                 }
                 let opener = renewed.as_ref().unwrap_or(opener);
-                let response = input.respond(&plan, opener, &telling, event).await;
+                // In a box: most of the time there is none.
+                let response = Box::pin(input.respond(&plan, opener, &telling, event)).await;
                 if response.is_last {
                     return StreamEnd::Failed(response.json);
                 }
@@ -175,26 +227,13 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
     }
 }
 
-/// The next event of a source that is open.
-async fn next_of(events: &mut Option<EventStream<'_>>) -> Option<Event> {
-    next(events.as_mut()?).await
-}
-
 /// The end of subscriptions that end over a window, each in its turn.
+#[derive(Default)]
 struct Retiring {
     /// When it was told, over how long a time, and how they end.
     told: Option<(Instant, Duration, StreamEnd)>,
     /// When the next ones end.
-    next: Instant,
-}
-
-impl Default for Retiring {
-    fn default() -> Self {
-        Retiring {
-            told: None,
-            next: Instant::now(),
-        }
-    }
+    next: Option<Pin<Box<Sleep>>>,
 }
 
 impl Retiring {
@@ -215,13 +254,21 @@ impl Retiring {
     fn begin(&mut self, end: StreamEnd, window: Duration) {
         if self.told.as_ref().is_none_or(|told| told.2 != end) {
             self.told = Some((Instant::now(), window, end));
-            self.next = Instant::now();
+            self.next = Some(Box::pin(sleep_until(Instant::now())));
+        }
+    }
+    /// Waits until the next ones end.
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.next {
+            Some(next) => next.as_mut().poll(cx),
+            None => Poll::Pending,
         }
     }
     fn end_some(&mut self, running: &RunningSource) {
-        if let Some((since, window, end)) = &self.told {
+        if let (Some((since, window, end)), Some(next)) = (&self.told, &mut self.next) {
             let wait = running.end_some(since.elapsed(), *window, end);
-            self.next += wait.max(Duration::from_millis(1));
+            let at = next.deadline() + wait.max(Duration::from_millis(1));
+            next.as_mut().reset(at);
         }
     }
 }

@@ -5,7 +5,6 @@
 
 use std::{
     collections::BTreeMap,
-    future::poll_fn,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -422,11 +421,4 @@ impl Drop for Subscriber {
             self.source.left.notify_one();
         }
     }
-}
-
-/// The next one of a stream.
-pub(crate) async fn next<S: futures_core::Stream + ?Sized>(
-    stream: &mut Pin<Box<S>>,
-) -> Option<S::Item> {
-    poll_fn(|cx| stream.as_mut().poll_next(cx)).await
 }

@@ -271,7 +271,7 @@ impl Gateway {
 fn options(
     serving: &Serving,
 ) -> Result<(&SubscriptionOptions, &SingleConnectionOptions), RequestError> {
-    let subscription = serving.options.subscription.as_ref();
+    let subscription = serving.options.subscription.as_deref();
     let single = subscription.and_then(|options| options.single_connection.as_ref());
     subscription.zip(single).ok_or_else(no_subscriptions)
 }

@@ -4,6 +4,8 @@
 //! origin is checked against `cors`, where there is one. A policy without credentials lets a page in as a stranger: nothing
 //! in its upgrade says who asks, because browsers and proxies write that from cookies; `connection_init` may say it.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
 use ogive_server::{ClientCertificate, ResponseBody, Upgrade};
 use ogive_stream::{
@@ -18,6 +20,7 @@ use crate::{
     router::no_websockets,
     shared::context::{Identity, RequestContext},
     shared::error::RequestError,
+    subscribe::owner::kept_apart,
     subscribe::sender::OperationSender,
     subscribe::websocket::{SessionStart, serve},
 };
@@ -59,7 +62,7 @@ impl Gateway {
                     shown.filter(|_| origin == PageOrigin::Trusted).cloned()
                 },
             },
-            options: subscription.clone(),
+            options: Arc::clone(subscription),
         };
         let upgrade = Upgrade::new(move |upgraded| serve(upgraded, protocol, start));
         let mut response = Response::new(ResponseBody::of_upgrade(upgrade));
@@ -152,9 +155,7 @@ fn template(parts: &Parts, origin: PageOrigin) -> HeaderMap {
         .headers
         .iter()
         .filter(|(name, _)| !of_connection(name) && is_let_in(name));
-    let mut headers: HeaderMap = kept
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let mut headers = kept_apart(kept);
     let json = HeaderValue::from_static("application/json");
     headers.insert(header::CONTENT_TYPE, json.clone());
     headers.insert(header::ACCEPT, json);

@@ -8,16 +8,17 @@ use std::{
     future::poll_fn,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use http::{HeaderMap, HeaderName};
 use ogive_identity::Caller;
+use ogive_net::Rest;
 use ogive_server::Upgraded;
 use ogive_stream::{
-    Action, Close, Protocol, Received, Session, SessionLimits, Utf8Bytes, WebSocket,
-    WebSocketLimits, session::Heartbeat,
+    Action, Close, Protocol, Received, Session, SessionLimits, WebSocket, WebSocketLimits,
+    session::Heartbeat,
 };
 use ogive_telemetry::codes;
 use tokio::time::{Instant, Sleep, sleep};
@@ -38,7 +39,7 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 /// What a session works with.
 pub(crate) struct SessionStart {
     pub(crate) sender: OperationSender,
-    pub(crate) options: SubscriptionOptions,
+    pub(crate) options: Arc<SubscriptionOptions>,
     /// Decides when it ends, of all that end.
     pub(crate) number: u64,
 }
@@ -52,7 +53,7 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
         message_bytes_max: websocket.message_bytes_max,
         ..WebSocketLimits::default()
     };
-    let mut socket = WebSocket::server(upgraded, limits).await;
+    let mut socket = WebSocket::server(upgraded, limits);
     let Some(protocol) = protocol else {
         return socket.close(Close::subprotocol(), LAST_WORD).await;
     };
@@ -73,6 +74,7 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
         })),
         leave: None,
         first: 0,
+        rest: Rest::default(),
         is_flushed: true,
         of_payload: Vec::new(),
         owner: Owner::default(),
@@ -91,11 +93,13 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
 enum Turn {
     Received(Received),
     Answered(usize, Answer),
-    Step(usize, StreamStep),
+    Ended(usize, StreamEnd),
     InitDue,
     HeartbeatDue,
     Drained,
     Leave,
+    /// Nothing can be written any more.
+    Broken,
 }
 
 enum OperationState {
@@ -123,6 +127,8 @@ struct Driver {
     leave: Option<Pin<Box<Sleep>>>,
     /// The operation that is looked at first, so that each has its turn.
     first: usize,
+    /// All that this waits for but events: they are what wakes it, mostly.
+    rest: Rest,
     is_flushed: bool,
     /// The headers that come in payloads.
     of_payload: Vec<HeaderName>,
@@ -141,41 +147,78 @@ fn is_due(timer: Option<&mut Pin<Box<Sleep>>>, cx: &mut Context<'_>) -> bool {
 impl Driver {
     async fn run(&mut self) -> Result<(), Ended> {
         loop {
-            let turn = poll_fn(|cx| match self.poll_turn(cx) {
-                Poll::Ready(turn) => Poll::Ready(Some(turn)),
-                Poll::Pending if !self.is_flushed => Poll::Ready(None),
-                Poll::Pending => Poll::Pending,
-            });
-            match turn.await {
-                Some(turn) => self.turn(turn).await?,
-                // Nothing more to say now.
-                None => {
-                    self.socket.flush().await.map_err(|_| None)?;
-                    self.is_flushed = true;
-                }
-            }
+            let turn = poll_fn(|cx| self.poll_turn(cx)).await;
+            // In a box, because most of the time there are only events.
+            Box::pin(self.turn(turn)).await?;
         }
     }
 
+    /// Sends events until something else happens. Nothing is looked at while the client does not take what is written.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        if let Some(broken) = ready!(self.poll_flush(cx)) {
+            return Poll::Ready(broken);
+        }
+        if self.rest.is_due(cx) {
+            let waker = self.rest.waker().clone();
+            if let Poll::Ready(turn) = self.poll_rest(&mut Context::from_waker(&waker)) {
+                self.rest.again();
+                return Poll::Ready(turn);
+            }
+        }
+        let n = self.operations.len();
+        let mut n_quiet = 0;
+        while n_quiet < n {
+            let at = self.first % n;
+            self.first = at + 1;
+            let operation = &mut self.operations[at];
+            let step = match &mut operation.state {
+                OperationState::Streaming(subscriber) => subscriber.poll_step(cx),
+                OperationState::PendingAnswer(_) => Poll::Pending,
+            };
+            match step {
+                Poll::Pending => n_quiet += 1,
+                Poll::Ready(StreamStep::End(end)) => return Poll::Ready(Turn::Ended(at, end)),
+                Poll::Ready(StreamStep::Event(event)) => {
+                    n_quiet = 0;
+                    // What was stopped is no operation any more.
+                    debug_assert!(self.session.wants(&operation.id));
+                    let protocol = self.session.protocol();
+                    self.socket.share(&event.message(protocol, &operation.id));
+                    self.is_flushed = false;
+                    if self.socket.is_full()
+                        && let Some(broken) = ready!(self.poll_flush(cx))
+                    {
+                        return Poll::Ready(broken);
+                    }
+                }
+            }
+        }
+        match ready!(self.poll_flush(cx)) {
+            Some(broken) => Poll::Ready(broken),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Writes what is to be written; what has happened if that cannot be done.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
+        if !self.is_flushed {
+            if ready!(self.socket.poll_flush(cx)).is_err() {
+                return Poll::Ready(Some(Turn::Broken));
+            }
+            self.is_flushed = true;
+        }
+        Poll::Ready(None)
+    }
+
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         if let Poll::Ready(received) = self.socket.poll_receive(cx) {
             return Poll::Ready(Turn::Received(received));
         }
-        let n = self.operations.len();
-        for nth in 0..n {
-            let at = (self.first + nth) % n;
-            let turn = match &mut self.operations[at].state {
-                OperationState::PendingAnswer(answering) => {
-                    let answer = answering.as_mut().poll(cx);
-                    answer.map(|answer| Turn::Answered(at, answer))
-                }
-                OperationState::Streaming(subscriber) => {
-                    subscriber.poll_step(cx).map(|step| Turn::Step(at, step))
-                }
-            };
-            if turn.is_ready() {
-                self.first = at + 1;
-                return turn;
+        for (at, operation) in self.operations.iter_mut().enumerate() {
+            if let OperationState::PendingAnswer(answering) = &mut operation.state
+                && let Poll::Ready(answer) = answering.as_mut().poll(cx)
+            {
+                return Poll::Ready(Turn::Answered(at, answer));
             }
         }
         if is_due(self.init.as_mut(), cx) {
@@ -221,13 +264,8 @@ impl Driver {
                 Ok(())
             }
             Turn::Answered(at, Answer::Whole(response)) => self.answered(at, &response).await,
-            Turn::Step(at, StreamStep::Event(event)) => {
-                let id = &self.operations[at].id;
-                let is_wanted = self.session.wants(id);
-                let text = is_wanted.then(|| event.message(self.session.protocol(), id));
-                self.say(text).await
-            }
-            Turn::Step(at, StreamStep::End(end)) => self.ended(at, &end).await,
+            Turn::Ended(at, end) => self.ended(at, &end).await,
+            Turn::Broken => Err(None),
             Turn::InitDue => {
                 let action = self.session.init_due();
                 self.act(action).await
@@ -253,7 +291,7 @@ impl Driver {
         }
     }
 
-    async fn say(&mut self, text: Option<impl Into<Utf8Bytes>>) -> Result<(), Ended> {
+    async fn say(&mut self, text: Option<impl AsRef<str>>) -> Result<(), Ended> {
         let Some(text) = text else { return Ok(()) };
         self.is_flushed = false;
         self.socket.feed(text).await.map_err(|_| None)

@@ -201,7 +201,7 @@ pub(super) async fn websocket(
     };
     let stream = TokioIo::new(upgraded);
     let mut connection = Connection {
-        socket: WebSocket::server(stream, WebSocketLimits::default()).await,
+        socket: WebSocket::server(stream, WebSocketLimits::default()),
         session: Session::new(protocol, SessionLimits::default()),
         schedule: service.event_schedule(&subgraph),
         service,

@@ -91,7 +91,7 @@ async fn socket(server: &Server, protocol: Protocol) -> WebSocket<TcpStream> {
     }
     let status = StatusCode::SWITCHING_PROTOCOLS;
     assert_eq!(handshake.check(status, &answered), Ok(()));
-    let mut socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
+    let mut socket = WebSocket::client(stream, &[], WebSocketLimits::default());
     socket.send(r#"{"type":"connection_init"}"#).await.unwrap();
     socket
 }

@@ -33,7 +33,7 @@ async fn server() -> (WebSocket<DuplexStream>, DuplexStream) {
         control_frames_max: 5,
         ..WebSocketLimits::default()
     };
-    (WebSocket::server(ours, limits).await, theirs)
+    (WebSocket::server(ours, limits), theirs)
 }
 
 /// What the server makes of these bytes, first message or end.
@@ -155,8 +155,8 @@ async fn a_connection_that_breaks_is_no_violation() {
 async fn both_ends_speak_to_each_other_and_waiting_loses_nothing() {
     let (left, right) = duplex(64);
     let limits = WebSocketLimits::default();
-    let mut server = WebSocket::server(left, limits).await;
-    let mut client = WebSocket::client(right, Vec::new(), limits).await;
+    let mut server = WebSocket::server(left, limits);
+    let mut client = WebSocket::client(right, &[], limits);
     let long = "x".repeat(10_000);
     let text = long.clone();
     let sending = tokio::spawn(async move {

@@ -116,7 +116,7 @@ impl EventConnection {
                     Some(command) => self.command(command, feeds, &mut blocked).await,
                 },
                 received = self.socket.receive(), if blocked.is_none() => {
-                    self.received(received, feeds, &mut blocked).await
+                    self.all_received(received, feeds, &mut blocked).await
                 }
                 () = room(feeds, &blocked), if blocked.is_some() => {
                     let Blocked { number, event, since } = blocked.take().expect("it is blocked");
@@ -221,6 +221,25 @@ impl EventConnection {
                 Err(Done::Failed(Box::new(failure), Some(close)))
             }
         }
+    }
+
+    /// Takes what has come, and what has come with it.
+    async fn all_received(
+        &mut self,
+        first: Received,
+        feeds: &mut FastMap<u64, Feed>,
+        blocked: &mut Option<Blocked>,
+    ) -> Result<(), Done> {
+        let mut received = Some(first);
+        while let Some(next) = received {
+            self.received(next, feeds, blocked).await?;
+            // What has come behind an event for which there is no room waits in the socket.
+            received = match blocked {
+                None => self.socket.take_received(),
+                Some(_) => None,
+            };
+        }
+        Ok(())
     }
 
     async fn received(

@@ -1,14 +1,20 @@
-//! Events over HTTP: SSE and multipart answers, each on a connection of its own.
+//! Events over HTTP: SSE and multipart answers, each on a connection of its own. Over HTTP/1.1 whoever wants the events
+//! reads the socket; no task and no channel is between them.
 //!
 //! A body is read when somebody wants the next event, so the subgraph feels how fast events are taken. Answers that are no
 //! stream are a GraphQL response, such as that to a subscription that does not validate, or a failure.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
 use ogive_execute::SubgraphResponse;
 use ogive_stream::{
     multipart::{self, MultipartReader, SubscriptionPart},
@@ -24,11 +30,16 @@ use super::{
 use crate::{
     address::Address,
     answer::no_redirect,
-    connect::{Sender, connect, speak_http1, speak_http2},
+    connect::{connect, speak_http2},
     endpoint::Endpoint,
     error::{ExchangeError, HTTP_ERROR, chain, failed, transient},
     exchange::{JSON, USER_AGENT, tls_of},
-    over_hyper::{fit_http1, fit_http2},
+    http1::{
+        Connection, OutgoingRequest,
+        framing::HeaderScope,
+        request::{self, Headers},
+    },
+    over_hyper::fit_http2,
     sign,
 };
 
@@ -44,7 +55,7 @@ pub(crate) enum HttpAnswer {
 
 /// The events of one subscription.
 pub(crate) struct HttpEvents {
-    body: Incoming,
+    body: Pieces,
     reader: Reader,
     ready: VecDeque<Bytes>,
     is_complete: bool,
@@ -83,40 +94,82 @@ pub(crate) async fn open(
         let to = (endpoint, address);
         sign::sign_stream(&**signer, to, &opening.body, &mut headers).await?;
     }
-    let mut request = Request::new(Full::new(opening.body.clone()));
-    *request.method_mut() = Method::POST;
-    *request.headers_mut() = headers;
     let tls = tls_of(endpoint, address)?;
     let connected = connect(endpoint, address, tls, opening.names).await;
     let (stream, http2) = connected.map_err(transient)?;
     if let Some(interval) = opening.source.heartbeat_interval {
         stream.keep_alive(interval);
     }
-    let sender = if http2 {
-        fit_http2(&mut request, address);
-        speak_http2(stream).await.map(Sender::Http2)
-    } else {
-        fit_http1(&mut request, address);
-        speak_http1(stream).await.map(Sender::Http1)
-    };
-    let unanswered = |error: hyper::Error| {
+    let unanswered = |why: String| {
         let what = "the connection failed before an answer came";
-        transient(failed(HTTP_ERROR, &endpoint.name, what, chain(&error)))
+        transient(failed(HTTP_ERROR, &endpoint.name, what, why))
     };
-    let sent = match sender.map_err(unanswered)? {
-        Sender::Http1(mut sender) => sender.send_request(request).await,
-        Sender::Http2(mut sender) => sender.send_request(request).await,
+    let (status, headers, body) = if http2 {
+        let mut request = Request::new(Full::new(opening.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.headers_mut() = headers;
+        fit_http2(&mut request, address);
+        let sender = speak_http2(stream).await;
+        let mut sender = sender.map_err(|error| unanswered(chain(&error)))?;
+        let answer = sender.send_request(request).await;
+        let (head, body) = answer
+            .map_err(|error| unanswered(chain(&error)))?
+            .into_parts();
+        (head.status, head.headers, Pieces::Http2(Box::new(body)))
+    } else {
+        let headers = Headers {
+            common: &headers,
+            own: HeaderMap::new(),
+            binds: false,
+        };
+        let length = Some(opening.body.len());
+        let mut connection = Box::new(Connection::new(stream));
+        let asked = OutgoingRequest {
+            head: &|out| request::write(out, ("POST", address), &[], &headers, length),
+            body: &opening.body,
+            is_head: false,
+            wanted: HeaderScope::All,
+        };
+        let head = connection.ask(asked).await;
+        let head = head.map_err(|why| unanswered(why.to_string()))?;
+        (head.status, head.headers, Pieces::Http1(connection))
     };
-    let (head, body) = sent.map_err(unanswered)?.into_parts();
-    no_redirect(endpoint, head.status, &head.headers)?;
-    answer(endpoint, (head.status, &head.headers), body).await
+    no_redirect(endpoint, status, &headers)?;
+    answer(endpoint, (status, &headers), body).await
+}
+
+/// The body of an answer as it comes.
+enum Pieces {
+    Http1(Box<Connection>),
+    Http2(Box<Incoming>),
+}
+
+impl Pieces {
+    /// The next bytes; `None` at the end.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, String>> {
+        let body = match self {
+            Pieces::Http1(connection) => return connection.poll_piece(cx),
+            Pieces::Http2(body) => body,
+        };
+        loop {
+            match ready!(Pin::new(&mut **body).poll_frame(cx)) {
+                None => return Poll::Ready(Ok(None)),
+                Some(Err(error)) => return Poll::Ready(Err(chain(&error))),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Poll::Ready(Ok(Some(data)));
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// What an answer is, by its head.
 async fn answer(
     endpoint: &Endpoint,
     (status, headers): (StatusCode, &HeaderMap),
-    body: Incoming,
+    body: Pieces,
 ) -> Result<HttpAnswer, ExchangeError> {
     let bytes_max = endpoint.traffic.response_bytes_refused();
     let content_type = headers.get(header::CONTENT_TYPE);
@@ -161,15 +214,14 @@ async fn answer(
 /// Reads an answer that is no stream.
 async fn whole(
     endpoint: &Endpoint,
-    mut body: Incoming,
+    mut body: Pieces,
     bytes_max: usize,
 ) -> Result<Bytes, ExchangeError> {
     let mut read = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| lost(endpoint, chain(&error)))?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
+    while let Some(data) = poll_fn(|cx| body.poll_next(cx))
+        .await
+        .map_err(|why| lost(endpoint, why))?
+    {
         if read.len() + data.len() > bytes_max {
             let detail = format!("the answer is larger than {bytes_max} bytes");
             return Err(malformed(endpoint, detail));
@@ -180,30 +232,33 @@ async fn whole(
 }
 
 impl HttpEvents {
-    /// The next event; `None` when the subscription is over. Dropping the future loses nothing.
-    pub(crate) async fn next(
+    /// The next event; `None` when the subscription is over.
+    pub(crate) fn poll_next(
         &mut self,
         endpoint: &Endpoint,
-    ) -> Option<Result<Bytes, ExchangeError>> {
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, ExchangeError>>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                return Some(Ok(event));
+                if self.ready.is_empty() {
+                    // No room is kept while nothing comes.
+                    self.ready = VecDeque::new();
+                }
+                return Poll::Ready(Some(Ok(event)));
             }
             if self.is_complete {
-                return None;
+                return Poll::Ready(None);
             }
-            match self.body.frame().await {
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data()
-                        && let Err(error) = self.read(endpoint, &data)
-                    {
-                        return Some(Err(error));
+            match ready!(self.body.poll_next(cx)) {
+                Ok(Some(data)) => {
+                    if let Err(error) = self.read(endpoint, &data) {
+                        return Poll::Ready(Some(Err(error)));
                     }
                 }
-                Some(Err(error)) => return Some(Err(lost(endpoint, chain(&error)))),
-                None => {
+                Err(why) => return Poll::Ready(Some(Err(lost(endpoint, why)))),
+                Ok(None) => {
                     let detail = "the stream ended without saying that the subscription is over";
-                    return Some(Err(lost(endpoint, detail)));
+                    return Poll::Ready(Some(Err(lost(endpoint, detail))));
                 }
             }
         }

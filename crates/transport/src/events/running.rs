@@ -178,81 +178,102 @@ fn of_answer(answer: HttpAnswer) -> Result<Opened, ExchangeError> {
 }
 
 impl Opened {
-    async fn next(
+    fn poll_next(
         &mut self,
         endpoint: &Endpoint,
-    ) -> Option<Result<SubgraphResponse, ExchangeError>> {
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<SubgraphResponse, ExchangeError>>> {
         let event = match self {
-            Opened::Socket(events) => events.next(endpoint).await?,
-            Opened::Http(events) => events.next(endpoint).await?,
-            Opened::Whole(response) => return response.take().map(Ok),
+            Opened::Socket(events) => ready!(events.poll_next(endpoint, cx)),
+            Opened::Http(events) => ready!(events.poll_next(endpoint, cx)),
+            Opened::Whole(response) => return Poll::Ready(response.take().map(Ok)),
         };
-        Some(event.map(|body| SubgraphResponse { status: 200, body }))
+        let response = |body| SubgraphResponse { status: 200, body };
+        Poll::Ready(event.map(|event| event.map(response)))
     }
 }
 
 /// A stream that is open.
 struct Running<'a> {
     opener: Opener<'a>,
-    /// `None` while it is lost.
-    opened: Option<Opened>,
+    opened: Opened,
     /// Tries to open it again since the last event.
     attempts: u32,
 }
 
-impl<'a> Running<'a> {
-    /// The next event, and what comes after it; nothing comes after an error.
-    async fn step(mut self) -> (Option<Event>, Option<Running<'a>>) {
-        let (opener, opening) = (&self.opener, &self.opener.opening);
-        let reconnect = opening.source.reconnect;
-        loop {
-            let next = match &mut self.opened {
-                Some(opened) => opened.next(opening.endpoint).await,
-                None => match opener.open(None).await {
-                    Ok(opened) => {
-                        self.opened = Some(opened);
-                        continue;
-                    }
-                    Err(error) => Some(Err(error)),
-                },
-            };
-            match next {
-                None => return (None, None),
-                Some(Ok(event)) => {
-                    self.attempts = 0;
-                    return (Some(Ok(event)), Some(self));
-                }
-                Some(Err(error)) if error.transient && self.attempts < reconnect.attempts => {
-                    // Its connection is closed before another one is made.
-                    self.opened = None;
-                    (opening.on_loss)(&error.error);
-                    tokio::time::sleep(reconnect.wait(self.attempts)).await;
-                    self.attempts += 1;
-                }
-                Some(Err(error)) => return (Some(Err(error.error)), None),
+/// A stream that is opened again, or the end of that.
+type Again<'a> = Pin<Box<dyn Future<Output = Result<Box<Running<'a>>, TransportError>> + 'a>>;
+
+/// Opens a stream again that was lost in that way, if that may be over, as often as it may be tried.
+async fn again<'a>(
+    running: Box<Running<'a>>,
+    lost: ExchangeError,
+) -> Result<Box<Running<'a>>, TransportError> {
+    let Running {
+        opener,
+        opened,
+        mut attempts,
+    } = *running;
+    // Its connection is closed before another one is made.
+    drop(opened);
+    let reconnect = opener.opening.source.reconnect;
+    let mut error = lost;
+    while error.transient && attempts < reconnect.attempts {
+        (opener.opening.on_loss)(&error.error);
+        tokio::time::sleep(reconnect.wait(attempts)).await;
+        attempts += 1;
+        match opener.open(None).await {
+            Ok(opened) => {
+                return Ok(Box::new(Running {
+                    opener,
+                    opened,
+                    attempts,
+                }));
             }
+            Err(again) => error = again,
         }
     }
+    Err(error.error)
 }
 
-/// What a step comes to.
-type Step<'a> = Pin<Box<dyn Future<Output = (Option<Event>, Option<Running<'a>>)> + 'a>>;
-
-/// The events of a subscription.
+/// The events of a subscription. Nothing comes after an error.
 struct Events<'a> {
-    step: Option<Step<'a>>,
+    /// `None` while it is lost, and when it is over.
+    running: Option<Box<Running<'a>>>,
+    /// `None` unless it is lost.
+    again: Option<Again<'a>>,
 }
 
 impl Stream for Events<'_> {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        let Some(step) = &mut self.step else {
-            return Poll::Ready(None);
-        };
-        let (event, next) = ready!(step.as_mut().poll(cx));
-        self.step = next.map(|running| -> Step<'_> { Box::pin(running.step()) });
-        Poll::Ready(event)
+        loop {
+            if let Some(opening) = &mut self.again {
+                let opened = ready!(opening.as_mut().poll(cx));
+                self.again = None;
+                match opened {
+                    Ok(running) => self.running = Some(running),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            }
+            let Some(running) = &mut self.running else {
+                return Poll::Ready(None);
+            };
+            let endpoint = running.opener.opening.endpoint;
+            match ready!(running.opened.poll_next(endpoint, cx)) {
+                Some(Ok(event)) => {
+                    running.attempts = 0;
+                    return Poll::Ready(Some(Ok(event)));
+                }
+                Some(Err(error)) => {
+                    let lost = self.running.take();
+                    self.again =
+                        lost.map(|running| -> Again<'_> { Box::pin(again(running, error)) });
+                }
+                None => self.running = None,
+            }
+        }
     }
 }
 
@@ -267,9 +288,11 @@ pub(crate) async fn subscribe<'a>(
     let opened = opened.map_err(|error| error.error)?;
     let running = Running {
         opener,
-        opened: Some(opened),
+        opened,
         attempts: 0,
     };
-    let step: Step<'_> = Box::pin(running.step());
-    Ok(Box::pin(Events { step: Some(step) }))
+    Ok(Box::pin(Events {
+        running: Some(Box::new(running)),
+        again: None,
+    }))
 }

@@ -11,6 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -180,16 +181,17 @@ impl Handle {
 
 impl SocketEvents {
     /// The next event; `None` when the subscription is over.
-    pub(crate) async fn next(
+    pub(crate) fn poll_next(
         &mut self,
         endpoint: &Endpoint,
-    ) -> Option<Result<Bytes, ExchangeError>> {
-        match self.queue.next().await {
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, ExchangeError>>> {
+        Poll::Ready(match ready!(self.queue.poll_next(cx)) {
             Ok(event) => Some(Ok(event)),
             Err(Some(End::Complete)) => None,
             Err(Some(End::Failed(error))) => Some(Err(error)),
             Err(None) => Some(Err(lost(endpoint, "the connection ended"))),
-        }
+        })
     }
 }
 
@@ -212,7 +214,7 @@ async fn connect(
         message_bytes_max: endpoint.traffic.response_bytes_refused(),
         ..WebSocketLimits::default()
     };
-    let mut socket = WebSocket::client(stream, read, limits).await;
+    let mut socket = WebSocket::client(stream, &read, limits);
     let mut upstream = Upstream::new(protocol);
     let acknowledged = acknowledged(opening, &mut socket, &mut upstream);
     let within = source.acknowledge_timeout;

@@ -197,6 +197,32 @@ impl Connection {
             Err(error) => Err(error.to_string()),
         }
     }
+    /// The next bytes of the body, for whoever takes them as they come; `None` at its end.
+    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Cut>> {
+        loop {
+            let body = self.body.get_or_insert_with(none);
+            let whole = body.read(&mut self.buffer);
+            let whole = whole.map_err(|why| why.to_string())?;
+            let (passed, may_end) = (body.pass(), body.may_end());
+            if passed > 0 {
+                let piece = self.buffer.split_to(passed).freeze();
+                if self.buffer.is_empty() {
+                    // No room is kept while nothing comes.
+                    self.buffer = BytesMut::new();
+                }
+                return Poll::Ready(Ok(Some(piece)));
+            }
+            if whole {
+                return Poll::Ready(Ok(None));
+            }
+            match ready!(self.poll_fill(cx, READ.0, READ.1)) {
+                Ok(0) if may_end => return Poll::Ready(Ok(None)),
+                Ok(0) => return Poll::Ready(Err(ENDED.to_owned())),
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Err(error.to_string())),
+            }
+        }
+    }
     /// Bytes of the body so far.
     pub(crate) fn came(&self) -> usize {
         self.body.as_ref().map_or(0, Body::len)
@@ -290,15 +316,20 @@ impl Connection {
     /// Reads into the buffer, while what is left of the request is written. There should be room for so many bytes;
     /// altogether no more than `most` are expected.
     async fn fill(&mut self, room: usize, most: usize) -> io::Result<usize> {
-        poll_fn(|cx| {
-            self.poll_rest(cx);
-            if self.buffer.is_empty() && room <= FIRST_READ {
-                READ_FIRST.with_borrow_mut(|room| self.poll_first(cx, room))
-            } else {
-                self.poll_next(cx, room, most)
-            }
-        })
-        .await
+        poll_fn(|cx| self.poll_fill(cx, room, most)).await
+    }
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: usize,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_rest(cx);
+        if self.buffer.is_empty() && room <= FIRST_READ {
+            READ_FIRST.with_borrow_mut(|room| self.poll_first(cx, room))
+        } else {
+            self.poll_next(cx, room, most)
+        }
     }
     fn poll_first(&mut self, cx: &mut Context<'_>, room: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         if room.is_empty() {

@@ -90,7 +90,7 @@ impl Subgraph {
     /// The same, up to its acknowledgement, with what the gateway said of itself.
     async fn acknowledged(&self) -> (Socket, String) {
         let (stream, _) = self.upgraded().await;
-        let mut socket = WebSocket::server(stream, WebSocketLimits::default()).await;
+        let mut socket = WebSocket::server(stream, WebSocketLimits::default());
         let init = text(&mut socket).await;
         socket.send(r#"{"type":"connection_ack"}"#).await.unwrap();
         (socket, init)
@@ -526,7 +526,7 @@ async fn after(bytes: &[u8]) -> TransportError {
     let transport = RequestTransport::new(&client, &endpoints, &headers, None);
     let played = async {
         let (stream, _) = subgraph.upgraded().await;
-        let mut socket = WebSocket::server(stream, WebSocketLimits::default()).await;
+        let mut socket = WebSocket::server(stream, WebSocketLimits::default());
         text(&mut socket).await;
         socket.send(r#"{"type":"connection_ack"}"#).await.unwrap();
         text(&mut socket).await;

@@ -65,7 +65,7 @@ impl Client {
     pub(super) async fn connect(graph: &Streamed, protocol: Protocol) -> Client {
         let (status, headers, stream, handshake) = upgrade(graph, protocol, "").await;
         handshake.check(status, &headers).unwrap();
-        let socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
+        let socket = WebSocket::client(stream, &[], WebSocketLimits::default());
         Client { socket }
     }
     pub(super) async fn open(graph: &Streamed, protocol: Protocol) -> Client {
@@ -299,7 +299,7 @@ fn pages_that_may_not_use_credentials_come_as_strangers() {
         run(async {
             let (status, found, stream, handshake) = upgrade(&graph, MODERN, &headers).await;
             handshake.check(status, &found).unwrap();
-            let socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
+            let socket = WebSocket::client(stream, &[], WebSocketLimits::default());
             let mut client = Client { socket };
             let payload = json!({"authorization": "Bearer own"});
             client
@@ -341,7 +341,7 @@ fn a_subscription_ends_with_the_api_key_of_its_caller() {
         let (status, found, stream, handshake) =
             upgrade(&graph, MODERN, "x-api-key: abc\r\n").await;
         handshake.check(status, &found).unwrap();
-        let socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
+        let socket = WebSocket::client(stream, &[], WebSocketLimits::default());
         let mut client = Client { socket };
         client.say(json!({"type": "connection_init"})).await;
         assert_eq!(client.hear().await["type"], "connection_ack");

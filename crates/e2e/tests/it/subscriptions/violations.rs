@@ -98,7 +98,7 @@ const TEXT: u8 = 1;
 const PING: u8 = 9;
 
 async fn over(stream: TcpStream) -> Client {
-    let socket = WebSocket::client(stream, Vec::new(), WebSocketLimits::default()).await;
+    let socket = WebSocket::client(stream, &[], WebSocketLimits::default());
     Client { socket }
 }
 

@@ -92,6 +92,14 @@ impl Body {
     pub(crate) fn len(&self) -> usize {
         self.length
     }
+    /// Lets go of those bytes, for bodies that are taken as they come; says how many they are. They lie in the buffer still.
+    pub(crate) fn pass(&mut self) -> usize {
+        let passed = mem::take(&mut self.length);
+        if let Kind::Length(left) = &mut self.kind {
+            *left -= passed as u64;
+        }
+        passed
+    }
     /// How many bytes it will have at least, by what it said itself.
     pub(crate) fn announced(&self) -> u64 {
         match &self.kind {
