@@ -1,15 +1,17 @@
 //! The options of `coprocessor`: a service that is told of requests at their stages, and may change or end them. Apollo
 //! Router's words.
 //!
-//! A stage at which nothing is selected is not there: the service is not asked.
+//! A stage at which nothing is selected is not there: the service is not asked. What each stage may select is one table
+//! ([`STAGES`]), and what each key means another ([`MEMBERS`]).
 
 use std::num::NonZeroUsize;
 
 use ogive_base::Span;
 
 use crate::{
-    ByteSize, CircuitBreakerOptions, Config, Duration, Http2Word, Url,
+    ByteSize, CircuitBreakerOptions, Config, Duration, HookCondition, Http2Word, Url,
     decode::{Decode, Errors, section},
+    reference::{Describe, OptionRow, join},
     scalars::nonzero,
     tree::{Node, Value},
     words::words,
@@ -35,11 +37,11 @@ section! {
         /// Leaves it alone when it fails too often; meanwhile it counts as failing.
         pub circuit_breaker: Option<CircuitBreakerOptions> = None,
         /// HTTP requests and responses.
-        pub router: RouterHooks = RouterHooks::default(),
+        pub router: StageHooks<0, 1> = StageHooks::default(),
         /// GraphQL requests and responses.
-        pub supergraph: SupergraphHooks = SupergraphHooks::default(),
+        pub supergraph: StageHooks<2, 3> = StageHooks::default(),
         /// Plans, before and after they are executed.
-        pub execution: ExecutionHooks = ExecutionHooks::default(),
+        pub execution: StageHooks<4, 5> = StageHooks::default(),
         /// Requests to subgraphs, and their answers.
         pub subgraph: CoprocessorSubgraphs = CoprocessorSubgraphs::default(),
     }
@@ -54,185 +56,220 @@ section! {
     /// `coprocessor.subgraph`
     pub struct CoprocessorSubgraphs {
         /// Every subgraph.
-        pub all: SubgraphHooks = SubgraphHooks::default(),
+        pub all: StageHooks<6, 7> = StageHooks::default(),
     }
+}
 
-    /// `coprocessor.router`
-    pub struct RouterHooks {
-        /// On the way in.
-        pub request: RouterRequestHook = RouterRequestHook::default(),
-        /// On the way out.
-        pub response: RouterResponseHook = RouterResponseHook::default(),
+/// What is told on the way in and on the way out: the stages of these places in [`STAGES`].
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StageHooks<const REQUEST: usize, const RESPONSE: usize> {
+    /// On the way in.
+    pub request: StageHook<REQUEST>,
+    /// On the way out.
+    pub response: StageHook<RESPONSE>,
+}
+
+/// What is told at the stage of this place in [`STAGES`].
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StageHook<const AT: usize>(pub StageSelection);
+
+/// What is told at one stage, whatever the stage.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StageSelection {
+    /// The headers.
+    pub headers: bool,
+    /// The context.
+    pub context: ContextWord,
+    /// The body.
+    pub body: bool,
+    /// The schema.
+    pub sdl: bool,
+    /// The path.
+    pub path: bool,
+    /// The method.
+    pub method: bool,
+    /// The status.
+    pub status_code: bool,
+    /// The plan.
+    pub query_plan: bool,
+    /// The URL of the subgraph.
+    pub uri: bool,
+    /// The name of the subgraph.
+    pub service_name: bool,
+    /// The id of the request to the subgraph.
+    pub subgraph_request_id: bool,
+    /// Of which requests it is told.
+    pub condition: Option<HookCondition>,
+    /// Where it is asked, if not where it is otherwise.
+    pub url: Option<Url>,
+}
+
+/// The stages by their names in the protocol, each with what it may select besides [`EVERYWHERE`].
+const STAGES: [(&str, &[&str]); 8] = [
+    ("RouterRequest", &["sdl", "path", "method"]),
+    ("RouterResponse", &["sdl", "status_code"]),
+    ("SupergraphRequest", &["sdl", "method"]),
+    ("SupergraphResponse", &["sdl", "status_code"]),
+    ("ExecutionRequest", &["sdl", "method", "query_plan"]),
+    ("ExecutionResponse", &["sdl", "status_code"]),
+    (
+        "SubgraphRequest",
+        &["uri", "method", "service_name", "subgraph_request_id"],
+    ),
+    (
+        "SubgraphResponse",
+        &["service_name", "subgraph_request_id", "status_code"],
+    ),
+];
+
+/// What every stage may select.
+const EVERYWHERE: [&str; 5] = ["headers", "context", "body", "condition", "url"];
+
+/// One member of a selection.
+enum Member {
+    /// Told or not.
+    Told(fn(&mut StageSelection) -> &mut bool),
+    Context,
+    Condition,
+    Url,
+}
+
+/// Every key with what it is and what it means.
+const MEMBERS: [(&str, Member, &str); 13] = [
+    (
+        "headers",
+        Member::Told(|stage| &mut stage.headers),
+        "Whether it is told the headers. It may then answer with all that there are to be from now on.",
+    ),
+    (
+        "context",
+        Member::Context,
+        "Which entries of the context it is told: `true` and `deprecated` are all of them under their names from before version \
+         2.0 of Apollo Router, `all` all under their names of today, `{ selective: [NAME] }` those that are named.",
+    ),
+    (
+        "body",
+        Member::Told(|stage| &mut stage.body),
+        "Whether it is told the body. Where it is not, the body passes as if there were no coprocessor.",
+    ),
+    (
+        "sdl",
+        Member::Told(|stage| &mut stage.sdl),
+        "Whether it is told the schema that clients see.",
+    ),
+    (
+        "path",
+        Member::Told(|stage| &mut stage.path),
+        "Whether it is told the path, with the query string.",
+    ),
+    (
+        "method",
+        Member::Told(|stage| &mut stage.method),
+        "Whether it is told the method.",
+    ),
+    (
+        "query_plan",
+        Member::Told(|stage| &mut stage.query_plan),
+        "Whether it is told the plan, in the form of Apollo Router's plans.",
+    ),
+    (
+        "uri",
+        Member::Told(|stage| &mut stage.uri),
+        "Whether it is told the URL of the subgraph.",
+    ),
+    (
+        "service_name",
+        Member::Told(|stage| &mut stage.service_name),
+        "Whether it is told the name of the subgraph.",
+    ),
+    (
+        "subgraph_request_id",
+        Member::Told(|stage| &mut stage.subgraph_request_id),
+        "Whether it is told an id of this request to a subgraph, the same for its answer.",
+    ),
+    (
+        "status_code",
+        Member::Told(|stage| &mut stage.status_code),
+        "Whether it is told the status.",
+    ),
+    (
+        "condition",
+        Member::Condition,
+        "Of which requests it is told, judged before anything is written for it: Apollo Router's conditions (`eq`, `gt`, `lt`, \
+         `exists`, `not`, `all`, `any`) on its selectors, such as `{ exists: { request_header: x-key } }`. Default all.",
+    ),
+    (
+        "url",
+        Member::Url,
+        "Where it is asked at this stage; default `coprocessor.url`.",
+    ),
+];
+
+/// The keys of a stage, in the order of [`MEMBERS`].
+fn members(at: usize) -> impl Iterator<Item = &'static (&'static str, Member, &'static str)> {
+    let own = STAGES[at].1;
+    MEMBERS
+        .iter()
+        .filter(move |(name, ..)| own.contains(name) || EVERYWHERE.contains(name))
+}
+
+impl<const AT: usize> Decode for StageHook<AT> {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let mut out = StageSelection::default();
+        for (key, value) in errors.entries(node)? {
+            let mut known = members(AT);
+            let Some((_, member, _)) = known.find(|(name, ..)| *name == key.text) else {
+                errors.unknown_key(key, STAGES[AT].1.iter().chain(&EVERYWHERE).copied());
+                continue;
+            };
+            match member {
+                Member::Told(of) => *of(&mut out) = bool::decode(value, errors).unwrap_or_default(),
+                Member::Context => {
+                    out.context = ContextWord::decode(value, errors).unwrap_or_default();
+                }
+                Member::Condition => {
+                    let is_response = STAGES[AT].0.ends_with("Response");
+                    out.condition = HookCondition::decode_at(value, is_response, errors);
+                }
+                Member::Url => out.url = Option::decode(value, errors).flatten(),
+            }
+        }
+        Some(StageHook(out))
     }
+}
 
-    /// `coprocessor.supergraph`
-    pub struct SupergraphHooks {
-        /// On the way in.
-        pub request: SupergraphRequestHook = SupergraphRequestHook::default(),
-        /// On the way out.
-        pub response: SupergraphResponseHook = SupergraphResponseHook::default(),
+impl<const AT: usize> Describe for StageHook<AT> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        for (name, member, doc) in members(AT) {
+            let (at, doc) = (join(path, name), [*doc]);
+            match member {
+                Member::Told(_) => false.describe(&at, &doc, rows),
+                Member::Context => ContextWord::Nothing.describe(&at, &doc, rows),
+                Member::Condition => None::<HookCondition>.describe(&at, &doc, rows),
+                Member::Url => None::<Url>.describe(&at, &doc, rows),
+            }
+        }
     }
+}
 
-    /// `coprocessor.execution`
-    pub struct ExecutionHooks {
-        /// On the way in.
-        pub request: ExecutionRequestHook = ExecutionRequestHook::default(),
-        /// On the way out.
-        pub response: ExecutionResponseHook = ExecutionResponseHook::default(),
+impl<const REQUEST: usize, const RESPONSE: usize> Decode for StageHooks<REQUEST, RESPONSE> {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let [request, response] = crate::decode::fields(node, ["request", "response"], errors)?;
+        let mut hooks = StageHooks::default();
+        if let Some(node) = request {
+            hooks.request = StageHook::decode(node, errors)?;
+        }
+        if let Some(node) = response {
+            hooks.response = StageHook::decode(node, errors)?;
+        }
+        Some(hooks)
     }
+}
 
-    /// `coprocessor.subgraph.all`
-    pub struct SubgraphHooks {
-        /// On the way in.
-        pub request: SubgraphRequestHook = SubgraphRequestHook::default(),
-        /// On the way out.
-        pub response: SubgraphResponseHook = SubgraphResponseHook::default(),
-    }
-
-    /// `coprocessor.router.request`
-    pub struct RouterRequestHook {
-        /// Whether it is told the headers. It may then answer with all that there are to be from now on.
-        pub headers: bool = false,
-        /// Which entries of the context it is told: `true` and `deprecated` are all of them under their names from before version
-        /// 2.0 of Apollo Router, `all` all under their names of today, `{ selective: [NAME] }` those that are named.
-        pub context: ContextWord = ContextWord::Nothing,
-        /// Whether it is told the body. Where it is not, the body passes as if there were no coprocessor.
-        pub body: bool = false,
-        /// Whether it is told the schema that clients see.
-        pub sdl: bool = false,
-        /// Whether it is told the path, with the query string.
-        pub path: bool = false,
-        /// Whether it is told the method.
-        pub method: bool = false,
-        /// Where it is asked at this stage; default `coprocessor.url`.
-        pub url: Option<Url> = None,
-    }
-
-    /// `coprocessor.router.response`
-    pub struct RouterResponseHook {
-        /// Whether it is told the headers. It may then answer with all that there are to be from now on.
-        pub headers: bool = false,
-        /// Which entries of the context it is told: `true` and `deprecated` are all of them under their names from before version
-        /// 2.0 of Apollo Router, `all` all under their names of today, `{ selective: [NAME] }` those that are named.
-        pub context: ContextWord = ContextWord::Nothing,
-        /// Whether it is told the body. Where it is not, the body passes as if there were no coprocessor.
-        pub body: bool = false,
-        /// Whether it is told the schema that clients see.
-        pub sdl: bool = false,
-        /// Whether it is told the status.
-        pub status_code: bool = false,
-        /// Where it is asked at this stage; default `coprocessor.url`.
-        pub url: Option<Url> = None,
-    }
-
-    /// `coprocessor.supergraph.request`
-    pub struct SupergraphRequestHook {
-        /// Whether it is told the headers. It may then answer with all that there are to be from now on.
-        pub headers: bool = false,
-        /// Which entries of the context it is told: `true` and `deprecated` are all of them under their names from before version
-        /// 2.0 of Apollo Router, `all` all under their names of today, `{ selective: [NAME] }` those that are named.
-        pub context: ContextWord = ContextWord::Nothing,
-        /// Whether it is told the body. Where it is not, the body passes as if there were no coprocessor.
-        pub body: bool = false,
-        /// Whether it is told the schema that clients see.
-        pub sdl: bool = false,
-        /// Whether it is told the method.
-        pub method: bool = false,
-        /// Where it is asked at this stage; default `coprocessor.url`.
-        pub url: Option<Url> = None,
-    }
-
-    /// `coprocessor.supergraph.response`
-    pub struct SupergraphResponseHook {
-        /// Whether it is told the headers. It may then answer with all that there are to be from now on.
-        pub headers: bool = false,
-        /// Which entries of the context it is told: `true` and `deprecated` are all of them under their names from before version
-        /// 2.0 of Apollo Router, `all` all under their names of today, `{ selective: [NAME] }` those that are named.
-        pub context: ContextWord = ContextWord::Nothing,
-        /// Whether it is told the body. Where it is not, the body passes as if there were no coprocessor.
-        pub body: bool = false,
-        /// Whether it is told the schema that clients see.
-        pub sdl: bool = false,
-        /// Whether it is told the status.
-        pub status_code: bool = false,
-        /// Where it is asked at this stage; default `coprocessor.url`.
-        pub url: Option<Url> = None,
-    }
-
-    /// `coprocessor.execution.request`
-    pub struct ExecutionRequestHook {
-        /// Whether it is told the headers. It may then answer with all that there are to be from now on.
-        pub headers: bool = false,
-        /// Which entries of the context it is told: `true` and `deprecated` are all of them under their names from before version
-        /// 2.0 of Apollo Router, `all` all under their names of today, `{ selective: [NAME] }` those that are named.
-        pub context: ContextWord = ContextWord::Nothing,
-        /// Whether it is told the body. Where it is not, the body passes as if there were no coprocessor.
-        pub body: bool = false,
-        /// Whether it is told the schema that clients see.
-        pub sdl: bool = false,
-        /// Whether it is told the method.
-        pub method: bool = false,
-        /// Whether it is told the plan, in the form of Apollo Router's plans.
-        pub query_plan: bool = false,
-        /// Where it is asked at this stage; default `coprocessor.url`.
-        pub url: Option<Url> = None,
-    }
-
-    /// `coprocessor.execution.response`
-    pub struct ExecutionResponseHook {
-        /// Whether it is told the headers. It may then answer with all that there are to be from now on.
-        pub headers: bool = false,
-        /// Which entries of the context it is told: `true` and `deprecated` are all of them under their names from before version
-        /// 2.0 of Apollo Router, `all` all under their names of today, `{ selective: [NAME] }` those that are named.
-        pub context: ContextWord = ContextWord::Nothing,
-        /// Whether it is told the body. Where it is not, the body passes as if there were no coprocessor.
-        pub body: bool = false,
-        /// Whether it is told the schema that clients see.
-        pub sdl: bool = false,
-        /// Whether it is told the status.
-        pub status_code: bool = false,
-        /// Where it is asked at this stage; default `coprocessor.url`.
-        pub url: Option<Url> = None,
-    }
-
-    /// `coprocessor.subgraph.all.request`
-    pub struct SubgraphRequestHook {
-        /// Whether it is told the headers. It may then answer with all that there are to be from now on.
-        pub headers: bool = false,
-        /// Which entries of the context it is told: `true` and `deprecated` are all of them under their names from before version
-        /// 2.0 of Apollo Router, `all` all under their names of today, `{ selective: [NAME] }` those that are named.
-        pub context: ContextWord = ContextWord::Nothing,
-        /// Whether it is told the body. Where it is not, the body passes as if there were no coprocessor.
-        pub body: bool = false,
-        /// Whether it is told the URL of the subgraph.
-        pub uri: bool = false,
-        /// Whether it is told the method.
-        pub method: bool = false,
-        /// Whether it is told the name of the subgraph.
-        pub service_name: bool = false,
-        /// Whether it is told an id of this request to a subgraph, the same for its answer.
-        pub subgraph_request_id: bool = false,
-        /// Where it is asked at this stage; default `coprocessor.url`.
-        pub url: Option<Url> = None,
-    }
-
-    /// `coprocessor.subgraph.all.response`
-    pub struct SubgraphResponseHook {
-        /// Whether it is told the headers. It may then answer with all that there are to be from now on.
-        pub headers: bool = false,
-        /// Which entries of the context it is told: `true` and `deprecated` are all of them under their names from before version
-        /// 2.0 of Apollo Router, `all` all under their names of today, `{ selective: [NAME] }` those that are named.
-        pub context: ContextWord = ContextWord::Nothing,
-        /// Whether it is told the body. Where it is not, the body passes as if there were no coprocessor.
-        pub body: bool = false,
-        /// Whether it is told the name of the subgraph.
-        pub service_name: bool = false,
-        /// Whether it is told an id of this request to a subgraph, the same for its answer.
-        pub subgraph_request_id: bool = false,
-        /// Whether it is told the status.
-        pub status_code: bool = false,
-        /// Where it is asked at this stage; default `coprocessor.url`.
-        pub url: Option<Url> = None,
+impl<const REQUEST: usize, const RESPONSE: usize> Describe for StageHooks<REQUEST, RESPONSE> {
+    fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<OptionRow>) {
+        self.request.describe(&join(path, "request"), doc, rows);
+        self.response.describe(&join(path, "response"), doc, rows);
     }
 }
 
@@ -284,75 +321,36 @@ impl Decode for ContextWord {
     }
 }
 
-/// What is told at one stage, whatever the stage.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct StageSelection {
-    /// The headers.
-    pub headers: bool,
-    /// The context.
-    pub context: ContextWord,
-    /// The body.
-    pub body: bool,
-    /// The schema.
-    pub sdl: bool,
-    /// The path.
-    pub path: bool,
-    /// The method.
-    pub method: bool,
-    /// The status.
-    pub status_code: bool,
-    /// The plan.
-    pub query_plan: bool,
-    /// The URL of the subgraph.
-    pub uri: bool,
-    /// The name of the subgraph.
-    pub service_name: bool,
-    /// The id of the request to the subgraph.
-    pub subgraph_request_id: bool,
-    /// Where it is asked, if not where it is otherwise.
-    pub url: Option<Url>,
-}
-
-macro_rules! selection {
-    ($options:expr, $name:literal, $($key:ident)*) => {
-        (
-            $name,
-            StageSelection {
-                headers: $options.headers,
-                context: $options.context.clone(),
-                body: $options.body,
-                url: $options.url.clone(),
-                $( $key: $options.$key, )*
-                ..StageSelection::default()
-            },
-        )
-    };
+impl StageSelection {
+    /// Whether anything is told. When, and where it is asked, is no telling.
+    pub fn is_on(&self) -> bool {
+        let nothing = StageSelection {
+            condition: self.condition.clone(),
+            url: self.url.clone(),
+            ..StageSelection::default()
+        };
+        *self != nothing
+    }
 }
 
 impl CoprocessorOptions {
     /// The stages at which something is told, by their names in the protocol.
     pub fn stages(&self) -> Vec<(&'static str, StageSelection)> {
         let all = &self.subgraph.all;
-        let stages = [
-            selection!(self.router.request, "RouterRequest", sdl path method),
-            selection!(self.router.response, "RouterResponse", sdl status_code),
-            selection!(self.supergraph.request, "SupergraphRequest", sdl method),
-            selection!(self.supergraph.response, "SupergraphResponse", sdl status_code),
-            selection!(self.execution.request, "ExecutionRequest", sdl method query_plan),
-            selection!(self.execution.response, "ExecutionResponse", sdl status_code),
-            selection!(all.request, "SubgraphRequest", uri method service_name subgraph_request_id),
-            selection!(all.response, "SubgraphResponse", service_name subgraph_request_id status_code),
+        let selections = [
+            &self.router.request.0,
+            &self.router.response.0,
+            &self.supergraph.request.0,
+            &self.supergraph.response.0,
+            &self.execution.request.0,
+            &self.execution.response.0,
+            &all.request.0,
+            &all.response.0,
         ];
-        let is_on = |stage: &StageSelection| {
-            let nothing = StageSelection {
-                url: stage.url.clone(),
-                ..StageSelection::default()
-            };
-            *stage != nothing
-        };
+        let stages = STAGES.iter().zip(selections);
         stages
-            .into_iter()
-            .filter(|(_, stage)| is_on(stage))
+            .filter(|(_, selection)| selection.is_on())
+            .map(|((name, _), selection)| (*name, selection.clone()))
             .collect()
     }
 }
@@ -390,7 +388,7 @@ mod tests {
             load(&format!(
                 "url: 'http://localhost:1/', router: {{ request: {{ context: {word} }} }}"
             ))
-            .map(|options| options.router.request.context)
+            .map(|options| options.router.request.0.context)
         };
         assert_eq!(of("false"), Ok(ContextWord::Nothing));
         assert_eq!(of("true"), Ok(ContextWord::Deprecated));
@@ -428,5 +426,37 @@ mod tests {
             assert!(found.starts_with("unknown key"), "{unknown}: {found}");
         }
         assert!(load("url: 'http://localhost:1/', timeout: 0s").is_err());
+    }
+
+    #[test]
+    fn conditions_look_at_what_there_is_at_their_stage() {
+        let at = |stage: &str, condition: &str| {
+            load(&format!(
+                "url: 'http://localhost:1/', {stage}: {{ condition: {condition}, headers: true }} }}"
+            ))
+        };
+        let request = "router: { request";
+        let response = "router: { response";
+        for good in [
+            "{ exists: { request_header: X-Key } }",
+            "{ eq: [{ request_context: 'a::b' }, 1] }",
+            "{ any: [{ gt: [{ request_header: n }, 5] }, { not: { lt: [1, { request_header: n }] } }] }",
+            "{ eq: [{ supergraph_operation_kind: string }, query] }",
+        ] {
+            assert!(at(request, good).is_ok(), "{good}");
+        }
+        let late = "{ gt: [{ response_status: code }, 499] }";
+        assert!(at(response, late).is_ok());
+        for bad in [
+            late,
+            "{ exists: { baggage: a } }",
+            "{ eq: [1, 1] }",
+            "{ eq: [{ request_context: '' }, 1] }",
+            "true",
+        ] {
+            assert!(at(request, bad).is_err(), "{bad}");
+        }
+        let rule = "limits: { operation_rules: [{ refuse: mutations, when: { exists: { request_context: a } } }] }\n";
+        assert!(crate::load(SourceId(0), rule, &|_| None).is_err());
     }
 }

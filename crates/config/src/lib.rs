@@ -65,7 +65,7 @@ pub use peers::{Client, Peer, PeerRange};
 pub use policies::*;
 pub use rate_limits::*;
 pub use scalars::*;
-pub use selectors::{Condition, Operand, Selector};
+pub use selectors::{Condition, HookCondition, Operand, Selector};
 pub use single_connection::*;
 pub use subgraph_authentication::*;
 pub use subscription::*;

@@ -115,14 +115,14 @@ mod tests {
             ),
             (
                 "{ }",
-                "a condition is one of `eq`, `contains`, `exists`, `not`, `all`, `any`",
+                "a condition is one of `eq`, `contains`, `gt`, `lt`, `exists`, `not`, `all`, `any`",
             ),
             (
                 "{ exists: { jwt_claim: a }, not: { exists: { jwt_claim: a } } }",
-                "a condition is one of `eq`, `contains`, `exists`, `not`, `all`, `any`",
+                "a condition is one of `eq`, `contains`, `gt`, `lt`, `exists`, `not`, `all`, `any`",
             ),
             ("{ equals: [] }", "unknown key `equals`"),
-            ("{ exists: { jwt_claim: '' } }", "a claim needs a name"),
+            ("{ exists: { jwt_claim: '' } }", "`jwt_claim` needs a name"),
             (&deep, "conditions are nested too deep"),
         ] {
             let found = load(&format!("rules: {{ paid: {condition} }}"));

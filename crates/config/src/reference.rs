@@ -114,6 +114,7 @@ leaf! {
     crate::KeySetUrl, "URL", |_v| String::new();
     crate::PolicyCondition, "condition", |_v| String::new();
     crate::Condition, "condition", |_v| String::new();
+    crate::HookCondition, "condition", |_v| String::new();
     Vec<crate::Selector>, "list of rules", |_v| String::new();
     crate::ClaimNames, "text or list of texts", |v| if v.0.is_empty() { String::new() } else { format!("[{}]", v.0.join(", ")) };
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
@@ -181,6 +182,7 @@ sample! {
     crate::IntrospectionOptions = crate::IntrospectionOptions::default();
     crate::PolicyServiceOptions = crate::PolicyServiceOptions::default();
     crate::Condition = crate::Condition::All(Vec::new());
+    crate::HookCondition = crate::HookCondition(crate::Condition::All(Vec::new()));
     crate::PolicyCondition = crate::PolicyCondition(crate::Condition::All(Vec::new()));
     crate::RefusedWord = crate::RefusedWord::Mutations;
     crate::KeySetUrl = crate::KeySetUrl::File(String::new());

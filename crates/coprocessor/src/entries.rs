@@ -36,6 +36,9 @@ const DEPRECATED: [(&str, &str); 6] = [
     (CLIENT_VERSION, "apollo_telemetry::client_version"),
 ];
 
+/// Entries that belong to one operation, also where several come in one request.
+pub const OF_OPERATION: [&str; 3] = [OPERATION_NAME, OPERATION_KIND, REQUIRED_POLICIES];
+
 /// Which entries a stage is told.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum ContextSelection {
@@ -52,7 +55,7 @@ pub enum ContextSelection {
 
 impl ContextSelection {
     /// What an entry is called towards the coprocessor; `None` if it is not told.
-    fn shown<'n>(&self, name: &'n str) -> Option<&'n str> {
+    pub fn shown<'n>(&self, name: &'n str) -> Option<&'n str> {
         match self {
             ContextSelection::Nothing => None,
             ContextSelection::All => Some(name),
@@ -66,7 +69,7 @@ impl ContextSelection {
         }
     }
     /// What the coprocessor calls an entry, as the gateway knows it.
-    fn known<'n>(&self, name: &'n str) -> &'n str {
+    pub fn known<'n>(&self, name: &'n str) -> &'n str {
         let new = DEPRECATED.iter().find(|(_, old)| *old == name);
         match (self, new) {
             (ContextSelection::Deprecated, Some((new, _))) => new,
@@ -107,12 +110,13 @@ impl ContextEntries {
             self.bytes -= name.len() + value.get().len();
         }
     }
-    /// Takes over what a coprocessor says: a null removes an entry, what is not mentioned stays.
+    /// Takes over what a coprocessor says, all of it or nothing: a null removes an entry, what is not mentioned stays.
     pub fn merge(
         &mut self,
         selection: &ContextSelection,
         said: BTreeMap<String, Box<RawValue>>,
     ) -> Result<(), CoprocessorError> {
+        self.check(selection, &said)?;
         for (name, value) in said {
             let name = selection.known(&name);
             if value.get() == "null" {
@@ -123,11 +127,49 @@ impl ContextEntries {
         }
         Ok(())
     }
-    /// Writes `{"entries":{...}}`.
-    pub(crate) fn write(&self, selection: &ContextSelection, out: &mut Vec<u8>) {
+    /// Whether there is room for what a coprocessor says.
+    pub fn check(
+        &self,
+        selection: &ContextSelection,
+        said: &BTreeMap<String, Box<RawValue>>,
+    ) -> Result<(), CoprocessorError> {
+        // A name may be said twice, as it is and as it was called once; then too much is counted, not too little.
+        let kept = |name: &str| {
+            self.entries
+                .get(name)
+                .map_or(0, |v| name.len() + v.get().len())
+        };
+        let mut bytes = self.bytes;
+        for (name, value) in said {
+            let name = selection.known(name);
+            bytes = bytes.saturating_sub(kept(name));
+            if value.get() != "null" {
+                bytes += name.len() + value.get().len();
+            }
+        }
+        if bytes > CONTEXT_BYTES_MAX {
+            return Err(CoprocessorError::Context(CONTEXT_BYTES_MAX));
+        }
+        Ok(())
+    }
+    /// The names and values of all entries.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        let entries = self.entries.iter();
+        entries.map(|(name, value)| (&**name, &**value))
+    }
+    /// Writes `{"entries":{...}}`. Entries of `own` stand in the place of those of their names.
+    pub(crate) fn write(
+        &self,
+        own: Option<&ContextEntries>,
+        selection: &ContextSelection,
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(b"{\"entries\":{");
         let mut is_first = true;
-        for (name, value) in &self.entries {
+        let is_own = |name: &str| own.is_some_and(|own| own.entries.contains_key(name));
+        let common = self.iter().filter(|(name, _)| !is_own(name));
+        let own = own.into_iter().flat_map(ContextEntries::iter);
+        for (name, value) in common.chain(own) {
             let Some(name) = selection.shown(name) else {
                 continue;
             };
@@ -152,7 +194,7 @@ mod tests {
 
     fn written(entries: &ContextEntries, selection: &ContextSelection) -> String {
         let mut out = Vec::new();
-        entries.write(selection, &mut out);
+        entries.write(None, selection, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -205,6 +247,18 @@ mod tests {
         let refused = entries.set("b", large.clone()).unwrap_err();
         assert_eq!(refused, CoprocessorError::Context(CONTEXT_BYTES_MAX));
         entries.set("a", large.clone()).unwrap();
+        let said = [
+            ("a", raw("null")),
+            ("b", large.clone()),
+            ("c", large.clone()),
+        ];
+        let said = said.map(|(name, value)| (name.to_owned(), value)).into();
+        let refused = entries.merge(&ContextSelection::All, said).unwrap_err();
+        assert_eq!(refused, CoprocessorError::Context(CONTEXT_BYTES_MAX));
+        assert!(
+            entries.get("a").is_some(),
+            "nothing of what is too much is taken over"
+        );
         entries.remove("a");
         entries.set("b", large).unwrap();
     }

@@ -19,6 +19,8 @@ pub enum CoprocessorError {
     Header(String),
     /// A body is nested deeper than this.
     Depth(u32),
+    /// The process has no memory for it.
+    Memory,
     /// The context has more bytes than are kept.
     Context(usize),
 }
@@ -39,6 +41,7 @@ impl fmt::Display for CoprocessorError {
             CoprocessorError::Depth(max) => {
                 write!(f, "`body` of its answer is nested deeper than {max}")
             }
+            CoprocessorError::Memory => f.write_str("there is no memory for it"),
             CoprocessorError::Context(max) => {
                 write!(f, "the context would have more than {max} bytes")
             }

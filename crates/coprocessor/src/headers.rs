@@ -13,8 +13,17 @@ use crate::error::CoprocessorError;
 /// Headers by name, as a reply says them.
 pub type ReplyHeaders = BTreeMap<String, Vec<String>>;
 
-/// Headers that frame a message, and the one that leads it here.
-const FRAMING: [HeaderName; 10] = [
+/// Who is on the other side of headers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Peer {
+    /// A client: what frames a message is not a coprocessor's to change.
+    Client,
+    /// A subgraph: no header of one hop is, since the gateway writes those itself.
+    Subgraph,
+}
+
+/// Headers that frame a message or are of one connection, and the one that leads it here.
+const FRAMING: [HeaderName; 12] = [
     header::CONNECTION,
     header::CONTENT_ENCODING,
     header::CONTENT_LENGTH,
@@ -24,8 +33,32 @@ const FRAMING: [HeaderName; 10] = [
     header::TRAILER,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
+    HeaderName::from_static("http2-settings"),
     HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
 ];
+
+impl Peer {
+    /// Whether a header stays as it is, whatever is said of it.
+    fn keeps(self, name: &HeaderName) -> bool {
+        let is_of_hop = self == Peer::Subgraph && ogive_base::is_of_one_hop(name.as_str());
+        is_of_hop || FRAMING.contains(name)
+    }
+}
+
+/// Whether what is said names a header as one of a connection (RFC 9110, section 7.6.1).
+fn is_nominated(said: &ReplyHeaders, name: &HeaderName, peer: Peer) -> bool {
+    // A client's are about what the client sent, not about what is said of it.
+    if peer == Peer::Client {
+        return false;
+    }
+    let connection = said
+        .iter()
+        .filter(|(known, _)| known.eq_ignore_ascii_case("connection"));
+    let values = connection.flat_map(|(_, values)| values);
+    let mut options = values.flat_map(|value| value.split(','));
+    options.any(|option| option.trim().eq_ignore_ascii_case(name.as_str()))
+}
 
 /// What a header says, as text.
 fn shown(value: &HeaderValue) -> Cow<'_, str> {
@@ -54,11 +87,15 @@ pub(crate) fn write(headers: &HeaderMap, out: &mut Vec<u8>) {
 
 /// The headers that are there after a coprocessor has said `said` of `headers`. Values that it only repeats stay what they
 /// are, byte for byte, and secret if they are.
-pub fn replaced(headers: &HeaderMap, said: &ReplyHeaders) -> Result<HeaderMap, CoprocessorError> {
+pub fn replaced(
+    headers: &HeaderMap,
+    said: &ReplyHeaders,
+    peer: Peer,
+) -> Result<HeaderMap, CoprocessorError> {
     let mut out = HeaderMap::with_capacity(said.len());
     for (name, values) in said {
         let name = header_name(name)?;
-        if FRAMING.contains(&name) {
+        if peer.keeps(&name) || is_nominated(said, &name, peer) {
             continue;
         }
         let before: Vec<&HeaderValue> = headers.get_all(&name).iter().collect();
@@ -71,7 +108,7 @@ pub fn replaced(headers: &HeaderMap, said: &ReplyHeaders) -> Result<HeaderMap, C
             out.append(&name, value);
         }
     }
-    for name in &FRAMING {
+    for name in headers.keys().filter(|name| peer.keeps(name)) {
         for value in headers.get_all(name) {
             out.append(name, value.clone());
         }
@@ -84,6 +121,7 @@ pub fn replaced(headers: &HeaderMap, said: &ReplyHeaders) -> Result<HeaderMap, C
 pub fn of_break(
     request: Option<&HeaderMap>,
     said: &ReplyHeaders,
+    peer: Peer,
 ) -> Result<HeaderMap, CoprocessorError> {
     let mut out = HeaderMap::with_capacity(said.len());
     for (name, values) in said {
@@ -92,7 +130,7 @@ pub fn of_break(
             let before = request.get_all(&name).iter().map(shown);
             before.eq(values.iter().map(|value| Cow::Borrowed(value.as_str())))
         });
-        if is_echo || FRAMING.contains(&name) {
+        if is_echo || peer.keeps(&name) || is_nominated(said, &name, peer) {
             continue;
         }
         for value in values {
@@ -136,12 +174,45 @@ mod tests {
             ("content-length", &["70"]),
             ("x-bytes", &["\u{fffd}"]),
         ]);
-        let now = replaced(&headers, &now).unwrap();
+        let now = replaced(&headers, &now, Peer::Client).unwrap();
         assert!(now.get("x-old").is_none());
         assert_eq!(now.get_all("x-new").iter().count(), 2);
         assert_eq!(now["content-length"], "7");
         assert_eq!(now["host"], "a");
         assert_eq!(now["x-bytes"].as_bytes(), b"\xe4", "repeated, so unchanged");
+    }
+
+    #[test]
+    fn headers_of_one_hop_are_not_said_towards_a_subgraph() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-kept", HeaderValue::from_static("1"));
+        let of_hop = [
+            "accept",
+            "accept-encoding",
+            "connection",
+            "content-type",
+            "host",
+            "keep-alive",
+            "proxy-authenticate",
+            "proxy-authorization",
+            "proxy-connection",
+            "te",
+            "trailer",
+            "transfer-encoding",
+            "upgrade",
+            "via",
+            "http2-settings",
+            "x-named",
+        ];
+        let mut now: ReplyHeaders = of_hop
+            .iter()
+            .map(|name| ((*name).into(), vec!["1".into()]))
+            .collect();
+        now.insert("Connection".into(), vec!["close, X-Named".into()]);
+        now.insert("x-kept".into(), vec!["1".into()]);
+        let now = replaced(&headers, &now, Peer::Subgraph).unwrap();
+        let names: Vec<&str> = now.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["x-kept"]);
     }
 
     #[test]
@@ -151,8 +222,11 @@ mod tests {
             said(&[("a", &["1\r\nx: 2"])]),
             said(&[("", &["1"])]),
         ] {
-            assert!(replaced(&HeaderMap::new(), &bad).is_err(), "{bad:?}");
-            assert!(of_break(None, &bad).is_err(), "{bad:?}");
+            assert!(
+                replaced(&HeaderMap::new(), &bad, Peer::Client).is_err(),
+                "{bad:?}"
+            );
+            assert!(of_break(None, &bad, Peer::Client).is_err(), "{bad:?}");
         }
     }
 
@@ -167,7 +241,7 @@ mod tests {
             ("set-cookie", &["a=1", "b=2"]),
             ("content-length", &["1"]),
         ]);
-        let now = of_break(Some(&request), &now).unwrap();
+        let now = of_break(Some(&request), &now, Peer::Client).unwrap();
         assert!(now.get("authorization").is_none());
         assert!(now.get("content-length").is_none());
         assert_eq!(now["x-a"], "2");

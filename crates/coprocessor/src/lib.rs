@@ -19,7 +19,7 @@ pub mod stage;
 
 pub use entries::{ContextEntries, ContextSelection};
 pub use error::CoprocessorError;
-pub use message::{Message, MessageBody};
+pub use message::{Message, MessageBody, MessageContext};
 pub use reply::{Control, Reply, ReplyBody};
 pub use service::{Coprocessor, CoprocessorOptions};
 pub use stage::Stage;

@@ -21,6 +21,17 @@ pub enum MessageBody<'a> {
     Json(&'a [u8]),
 }
 
+/// The context as it is told.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageContext<'a> {
+    /// What all operations of a request share.
+    pub entries: &'a ContextEntries,
+    /// What is of this operation alone, in the place of shared entries of the same names.
+    pub own: Option<&'a ContextEntries>,
+    /// Which of them are told.
+    pub selection: &'a ContextSelection,
+}
+
 /// What is told at a stage.
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
@@ -35,7 +46,7 @@ pub struct Message<'a> {
     /// The body.
     pub body: Option<MessageBody<'a>>,
     /// The context.
-    pub context: Option<(&'a ContextEntries, &'a ContextSelection)>,
+    pub context: Option<MessageContext<'a>>,
     /// The schema that clients see.
     pub sdl: Option<&'a str>,
     /// The path of the request, with its query string.
@@ -52,6 +63,8 @@ pub struct Message<'a> {
     pub has_next: Option<bool>,
     /// The plan, a JSON text.
     pub query_plan: Option<&'a str>,
+    /// Whether it is a part that comes after the first; not told.
+    pub is_later_part: bool,
 }
 
 impl<'a> Message<'a> {
@@ -72,6 +85,7 @@ impl<'a> Message<'a> {
             status_code: None,
             has_next: None,
             query_plan: None,
+            is_later_part: false,
         }
     }
 
@@ -107,9 +121,11 @@ impl<'a> Message<'a> {
                 out.extend_from_slice(json);
             }
         }
-        if let Some((entries, selection)) = self.context {
+        if let Some(context) = self.context {
             out.extend_from_slice(b",\"context\":");
-            entries.write(selection, &mut out);
+            context
+                .entries
+                .write(context.own, context.selection, &mut out);
         }
         text(&mut out, "sdl", self.sdl);
         text(&mut out, "path", self.path);
@@ -151,7 +167,11 @@ mod tests {
             subgraph_request_id: Some("s"),
             headers: Some(&headers),
             body: Some(MessageBody::Json(br#"{"n":1.0e400,"b":1,"a":2}"#)),
-            context: Some((&ContextEntries::default(), &ContextSelection::All)),
+            context: Some(MessageContext {
+                entries: &ContextEntries::default(),
+                own: None,
+                selection: &ContextSelection::All,
+            }),
             uri: Some("http://a/"),
             service_name: Some("a"),
             status_code: Some(200),

@@ -58,32 +58,46 @@ pub struct Reply {
     pub status_code: Option<StatusCode>,
     /// The URL to ask the subgraph at.
     pub uri: Option<String>,
+    /// How long it is, which is what its bodies and entries keep.
+    pub bytes: usize,
 }
 
-/// The members, unread: each has an error of its own.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Members<'a> {
-    #[serde(borrow)]
-    version: Option<&'a RawValue>,
-    #[serde(borrow)]
-    stage: Option<&'a RawValue>,
-    #[serde(borrow)]
-    control: Option<&'a RawValue>,
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    subgraph_request_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    headers: Option<&'a RawValue>,
-    #[serde(borrow)]
-    body: Option<&'a RawValue>,
-    #[serde(borrow)]
-    context: Option<&'a RawValue>,
-    #[serde(borrow)]
-    status_code: Option<&'a RawValue>,
-    #[serde(borrow)]
-    uri: Option<&'a RawValue>,
+/// Declares what a reply may say: each member with its type, its name, and what a value of another type is not.
+macro_rules! members {
+    ($( $member:ident: $ty:ty = $name:literal, $expected:literal; )*) => {
+        /// The members, unread: each has an error of its own. What is not listed says nothing.
+        #[derive(Deserialize)]
+        struct Unread<'a> {
+            $( #[serde(borrow, rename = $name)] $member: Option<&'a RawValue>, )*
+            #[serde(borrow)]
+            body: Option<&'a RawValue>,
+        }
+        /// The members, each of its type. A null says nothing.
+        struct Members<'a> {
+            $( $member: Option<$ty>, )*
+            body: Option<&'a RawValue>,
+        }
+        impl<'a> Members<'a> {
+            fn read(unread: &Unread<'a>) -> Result<Self, CoprocessorError> {
+                Ok(Members {
+                    $( $member: member(unread.$member, $name, $expected)?, )*
+                    body: unread.body,
+                })
+            }
+        }
+    };
+}
+
+members! {
+    version: u64 = "version", "a number";
+    stage: String = "stage", "a text";
+    control: ControlMember = "control", "`\"continue\"` or `{\"break\": 400}`";
+    id: String = "id", "a text";
+    subgraph_request_id: String = "subgraphRequestId", "a text";
+    headers: ReplyHeaders = "headers", "an object of lists of texts";
+    context: ContextMember = "context", "an object with `entries`";
+    status_code: u16 = "statusCode", "a status";
+    uri: String = "uri", "a text";
 }
 
 #[derive(Deserialize)]
@@ -104,35 +118,42 @@ enum ControlMember {
 impl Reply {
     /// Reads what is said to a message.
     pub fn read(text: &Bytes, to: &Message<'_>) -> Result<Reply, CoprocessorError> {
-        let members: Members<'_> = serde_json::from_slice(text)
+        let unread: Unread<'_> = serde_json::from_slice(text)
             // Its own words quote what was read, which may be anything.
             .map_err(|error| {
                 let (line, column) = (error.line(), error.column());
                 CoprocessorError::Unreadable(format!("line {line}, column {column}"))
             })?;
-        let version: Option<u64> = member(members.version, "version", "a number")?;
-        if version.is_some_and(|version| version != u64::from(VERSION)) {
+        let said = Members::read(&unread)?;
+        if said.version.is_some_and(|v| v != u64::from(VERSION)) {
             return Err(CoprocessorError::Changed("version"));
         }
-        same(members.stage, "stage", Some(to.stage.name()))?;
-        same(members.id, "id", Some(to.id))?;
-        same(
-            members.subgraph_request_id,
-            "subgraphRequestId",
-            to.subgraph_request_id,
-        )?;
-        let context: Option<ContextMember> =
-            member(members.context, "context", "an object with `entries`")?;
+        let told = [
+            ("stage", said.stage, Some(to.stage.name())),
+            ("id", said.id, Some(to.id)),
+            (
+                "subgraphRequestId",
+                said.subgraph_request_id,
+                to.subgraph_request_id,
+            ),
+        ];
+        for (name, said, was) in told {
+            // What was not told cannot be changed.
+            if let (Some(said), Some(was)) = (said, was)
+                && said != was
+            {
+                return Err(CoprocessorError::Changed(name));
+            }
+        }
+        let status_code = said.status_code.map(|code| status(code, "statusCode"));
         Ok(Reply {
-            control: control(members.control)?,
-            headers: member(members.headers, "headers", "an object of lists of texts")?,
-            body: members.body.map(|body| read_body(text, body)).transpose()?,
-            entries: context.and_then(|context| context.entries),
-            status_code: match member(members.status_code, "statusCode", "a status")? {
-                Some(code) => Some(status(code, "statusCode")?),
-                None => None,
-            },
-            uri: member(members.uri, "uri", "a text")?,
+            control: said.control.map_or(Ok(Control::Continue), control)?,
+            headers: said.headers,
+            body: said.body.map(|body| read_body(text, body)).transpose()?,
+            entries: said.context.and_then(|context| context.entries),
+            status_code: status_code.transpose()?,
+            uri: said.uri,
+            bytes: text.len(),
         })
     }
 }
@@ -149,31 +170,14 @@ fn member<T: DeserializeOwned>(
     serde_json::from_str(value.get()).map_err(|_| CoprocessorError::Malformed(name, expected))
 }
 
-/// Checks that a member is what it was.
-fn same(
-    value: Option<&RawValue>,
-    name: &'static str,
-    was: Option<&str>,
-) -> Result<(), CoprocessorError> {
-    let said: Option<String> = member(value, name, "a text")?;
-    // What was not told cannot be changed.
-    match (said, was) {
-        (Some(said), Some(was)) if said != was => Err(CoprocessorError::Changed(name)),
-        _ => Ok(()),
-    }
-}
-
-fn control(value: Option<&RawValue>) -> Result<Control, CoprocessorError> {
-    let malformed =
-        || CoprocessorError::Malformed("control", "`\"continue\"` or `{\"break\": 400}`");
-    let said = member(value, "control", "`\"continue\"` or `{\"break\": 400}`")?;
+fn control(said: ControlMember) -> Result<Control, CoprocessorError> {
     match said {
-        None => Ok(Control::Continue),
-        Some(ControlMember::Word(word)) if word.eq_ignore_ascii_case("continue") => {
-            Ok(Control::Continue)
-        }
-        Some(ControlMember::Word(_)) => Err(malformed()),
-        Some(ControlMember::Break { status: code }) => status(code, "control").map(Control::Break),
+        ControlMember::Word(word) if word.eq_ignore_ascii_case("continue") => Ok(Control::Continue),
+        ControlMember::Word(_) => Err(CoprocessorError::Malformed(
+            "control",
+            "`\"continue\"` or `{\"break\": 400}`",
+        )),
+        ControlMember::Break { status: code } => status(code, "control").map(Control::Break),
     }
 }
 

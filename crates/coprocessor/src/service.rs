@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use ogive_base::Reservation;
 use ogive_execute::{SubgraphRequest, Transport};
 use ogive_transport::{
-    CircuitBreaker, Client, Endpoint, HeaderRules, Http2, RequestTransport, Traffic,
+    CircuitBreaker, Client, Endpoint, HeaderRules, Http2, REQUEST_MEMORY, RequestTransport, Traffic,
 };
 use tokio::{
     sync::Semaphore,
@@ -74,13 +75,13 @@ impl Coprocessor {
     }
 
     /// Tells it something, at the URL of a place in the options, and reads what it says. `json`: the message with its
-    /// context.
+    /// context. While its answer arrives `memory` counts it; what is kept of it is the caller's to count.
     pub async fn ask(
         &self,
         client: &Client,
         url: usize,
         message: &Message<'_>,
-        json: Vec<u8>,
+        (json, memory): (Vec<u8>, &Reservation),
     ) -> Result<Reply, CoprocessorError> {
         let deadline = Instant::now() + self.options.timeout;
         let unanswered = |what: &str| {
@@ -100,10 +101,12 @@ impl Coprocessor {
             idempotent: true,
         };
         let none = HeaderMap::new();
-        let transport = RequestTransport::new(client, &self.endpoints, &none, Some(deadline));
+        let transport = RequestTransport::new(client, &self.endpoints, &none, Some(deadline))
+            .counted_in(Some(memory), 0);
         match transport.send(request).await {
             Ok(answer) if answer.status == 200 => Reply::read(&answer.body, message),
             Ok(answer) => Err(CoprocessorError::Status(answer.status)),
+            Err(error) if error.code == REQUEST_MEMORY => Err(CoprocessorError::Memory),
             Err(_) if Instant::now() >= deadline => Err(unanswered("it gives no whole answer")),
             Err(error) => Err(CoprocessorError::Unanswered(error.detail)),
         }

@@ -51,6 +51,9 @@ impl Gateway {
         if matches!(media, Media::Stream(_)) {
             return refused(context, &not_acceptable(context.parts), Media::Json);
         }
+        if let Some(run) = context.coprocessor {
+            run.is_batch.set(true);
+        }
         let entries = requests.into_iter().enumerate().map(|(at, request)| {
             let memory = memory.beside();
             let files = uploads.map(|uploads| Entry {

@@ -400,7 +400,7 @@ impl Gateway {
             files.check(&state.supergraph.api, &prepared)?;
         }
         if let Some(hash) = register {
-            self.registered.insert(hash, &text);
+            self.registered.insert(hash, sent(request, &text));
         }
         drop(text);
         memory.shrink(body_bytes);
@@ -475,7 +475,7 @@ impl Gateway {
             return Err(unauthenticated(serving.options.challenge));
         }
         let policies = serving.policies.as_deref();
-        if policies.is_none() && state.views.is_none() {
+        if policies.is_none() && state.views.is_none() && context.coprocessor().is_none() {
             return Ok(());
         }
         Box::pin(decide(state, plan, policies, context, &self.offload)).await
@@ -508,6 +508,11 @@ fn answered(
         (Ok(response), _) => response,
         (Err(error), _) => refused(context, &error, media),
     }
+}
+
+/// The document as the client sent it.
+fn sent<'t>(request: &'t GraphqlRequest, text: &'t str) -> &'t str {
+    request.original.as_deref().unwrap_or(text)
 }
 
 /// The document of a request. The body it came in is gone with what else refers to it.

@@ -99,24 +99,19 @@ impl Policies {
         self.options == *options
     }
 
-    /// Decides for an operation; what comes after it finds that in its context.
+    /// What the caller of an operation has with the policies that hold; `None` if that is what is known anyway.
     pub(crate) async fn decide_for(
         &self,
         requirements: &[Requirement],
         context: &OperationContext<'_>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Option<Claims>, RequestError> {
         let Some(caller) = context.caller() else {
-            return Ok(());
+            return Ok(None);
         };
         match self.decide(requirements, caller).await {
-            Ok(None) => Ok(()),
-            Ok(Some(claims)) => {
-                context.note_decided(claims);
-                Ok(())
-            }
             // Everything is shown anyway.
-            Err(_) if self.options.dry_run => Ok(()),
-            Err(error) => Err(error),
+            Err(_) if self.options.dry_run => Ok(None),
+            decided => decided,
         }
     }
 
@@ -188,13 +183,25 @@ pub(crate) async fn decide(
     offload: &Offload,
 ) -> Result<(), RequestError> {
     let views = state.views.as_ref().filter(|_| plan.locals > 0);
+    let mut decided = None;
     if let Some(policies) = policies {
         let requirements = match views {
             // Those of the plan are among them.
             Some(views) => &views.requirements,
             None => &plan.requirements,
         };
-        policies.decide_for(requirements, context).await?;
+        decided = policies.decide_for(requirements, context).await?;
+    }
+    // A coprocessor has decided some, for whoever asks.
+    let mut granted = context
+        .coprocessor()
+        .map_or_else(Vec::new, |told| told.policies());
+    if !granted.is_empty() {
+        let claims = decided.get_or_insert_with(|| context.claims().clone());
+        claims.policies.append(&mut granted);
+    }
+    if let Some(decided) = decided {
+        context.note_decided(decided);
     }
     let Some(views) = views else {
         return Ok(());
@@ -250,7 +257,7 @@ pub(crate) fn decisions(
 }
 
 /// The policies of some requirements, each once.
-fn asked_for(requirements: &[Requirement]) -> BTreeSet<&str> {
+pub(crate) fn asked_for(requirements: &[Requirement]) -> BTreeSet<&str> {
     let alternatives = requirements.iter().filter_map(|r| r.policies.as_ref());
     alternatives
         .flatten()

@@ -115,6 +115,13 @@ impl ResponseBody {
     pub fn hold(&mut self, memory: Reservation) {
         self.memory = Some(memory);
     }
+    /// Holds that, too.
+    pub fn hold_also(&mut self, memory: Reservation) {
+        match &self.memory {
+            Some(held) => held.absorb(memory),
+            None => self.memory = Some(memory),
+        }
+    }
     /// Puts other bytes into their place, which hold what these did.
     pub fn replace(&mut self, bytes: Bytes) {
         let memory = self.memory.take();

@@ -36,7 +36,7 @@ pub(crate) const BREAKER_OPEN: &str = "CIRCUIT_BREAKER_OPEN";
 /// The subgraph could not be reached or did not speak HTTP.
 pub(crate) const HTTP_ERROR: &str = "SUBREQUEST_HTTP_ERROR";
 /// The answers for one request of a client are too much altogether.
-pub(crate) const REQUEST_MEMORY: &str = "REQUEST_MEMORY_LIMIT";
+pub const REQUEST_MEMORY: &str = "REQUEST_MEMORY_LIMIT";
 /// It wants to be asked somewhere else.
 pub(crate) const REDIRECT: &str = "SUBREQUEST_REDIRECT";
 /// It took too long.

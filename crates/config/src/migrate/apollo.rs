@@ -1,6 +1,7 @@
 //! Apollo Router's `router.yaml`, whose words are ours wherever both have a thing.
 
 use super::{
+    Format,
     convert::{address, duration, negated, percent, same, size, text_map},
     cors, headers,
     nodes::{at, plain, scalar, text},
@@ -10,7 +11,13 @@ use super::{
         BUDGET, CACHES, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, OFF, SIGNATURES, SUBSCRIPTIONS,
     },
 };
-use crate::tree::{Node, Value};
+use ogive_base::SourceId;
+
+use crate::{
+    HookCondition,
+    decode::Errors,
+    tree::{Node, Value},
+};
 
 const STUDIO: &str = "it is about Apollo's own services";
 const ALWAYS: &str = "it always is so here";
@@ -443,6 +450,46 @@ pub(super) const RULES: &[Rule] = &[
     keep("coprocessor.subgraph.all.response.subgraph_request_id"),
     keep("coprocessor.subgraph.all.response.status_code"),
     keep("coprocessor.subgraph.all.response.url"),
+    with(
+        "coprocessor.router.request.condition",
+        "coprocessor.router.request.condition",
+        request_condition,
+    ),
+    with(
+        "coprocessor.router.response.condition",
+        "coprocessor.router.response.condition",
+        response_condition,
+    ),
+    with(
+        "coprocessor.supergraph.request.condition",
+        "coprocessor.supergraph.request.condition",
+        request_condition,
+    ),
+    with(
+        "coprocessor.supergraph.response.condition",
+        "coprocessor.supergraph.response.condition",
+        response_condition,
+    ),
+    with(
+        "coprocessor.execution.request.condition",
+        "coprocessor.execution.request.condition",
+        request_condition,
+    ),
+    with(
+        "coprocessor.execution.response.condition",
+        "coprocessor.execution.response.condition",
+        response_condition,
+    ),
+    with(
+        "coprocessor.subgraph.all.request.condition",
+        "coprocessor.subgraph.all.request.condition",
+        request_condition,
+    ),
+    with(
+        "coprocessor.subgraph.all.response.condition",
+        "coprocessor.subgraph.all.response.condition",
+        response_condition,
+    ),
     no("coprocessor", CODE),
     no("rhai", CODE),
     no("plugins", CODE),
@@ -481,6 +528,23 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("experimental_type_conditioned_fetching", ALWAYS),
     call("forbid_mutations", mutations),
 ];
+
+/// A condition of a hook, if all that it looks at is there.
+fn request_condition(format: Format, node: &Node) -> Result<Node, String> {
+    hook_condition(format, node, false)
+}
+
+fn response_condition(format: Format, node: &Node) -> Result<Node, String> {
+    hook_condition(format, node, true)
+}
+
+fn hook_condition(format: Format, node: &Node, is_response: bool) -> Result<Node, String> {
+    let mut errors = Errors::new(SourceId(0));
+    match HookCondition::decode_at(node, is_response, &mut errors) {
+        Some(_) if errors.is_empty() => same(format, node),
+        _ => Err("it looks at something that conditions do not look at here".to_owned()),
+    }
+}
 
 /// What Apollo Router does without being told.
 pub(super) fn finish(walk: &mut Walk<'_>) {
@@ -634,7 +698,7 @@ fn certificates(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-fn compression(_: super::Format, node: &Node) -> Result<Node, String> {
+fn compression(_: Format, node: &Node) -> Result<Node, String> {
     match scalar(node) {
         Some(word @ ("gzip" | "br" | "zstd")) => Ok(plain(word)),
         Some("identity") => Err("no compression is the default".into()),

@@ -31,7 +31,7 @@ const APOLLO: &[&str] = &[
     "authorization: { require_authentication: true }",
     "authorization: { require_authentication: '${env.REQUIRED}' }",
     "authorization: { preview_directives: { enabled: true } }",
-    "coprocessor: { url: 'http://127.0.0.1:1', router: { request: { condition: { exists: { request_header: a } }, headers: true } } }",
+    "coprocessor: { url: 'http://127.0.0.1:1', router: { request: { condition: { exists: { baggage: a } }, headers: true } } }",
     "coprocessor: { url: 'http://127.0.0.1:1', connector: { all: { request: { headers: true } } } }",
     "rhai: { scripts: ./rhai }",
     "plugins: { mine.auth: { key: x } }",

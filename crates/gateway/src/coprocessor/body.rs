@@ -1,15 +1,14 @@
 //! Bodies towards a coprocessor and back: requests and responses of GraphQL, as they are written.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use ogive_coprocessor::{
-    CoprocessorError, Reply, ReplyBody, headers::of_break as of_break_headers,
-};
+use http::{HeaderValue, Response, StatusCode, header};
+use ogive_coprocessor::{CoprocessorError, ReplyBody};
 use ogive_json::write_string;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 use serde_json::value::RawValue;
 
+use super::change::Change;
 use crate::{receive::GraphqlRequest, shared::json_value::JsonObject};
 
 /// A request as JSON.
@@ -43,26 +42,39 @@ struct Said<'a> {
     variables: Option<&'a RawValue>,
 }
 
-/// Takes over what a coprocessor makes of a request.
-pub(crate) fn to_request(
-    request: &mut GraphqlRequest,
-    body: ReplyBody,
-) -> Result<(), CoprocessorError> {
-    let malformed = || CoprocessorError::Malformed("body", "a GraphQL request");
-    let body = body.into_bytes();
-    let said: Said<'_> = serde_json::from_slice(&body).map_err(|_| malformed())?;
-    let variables = match said.variables {
-        Some(text) if text.get() != "null" => {
-            let text = body.slice_ref(text.get().as_bytes());
-            let object = JsonObject::read(text).map_err(|_| malformed())?;
-            object.ok_or_else(malformed)?
-        }
-        _ => JsonObject::default(),
-    };
-    request.query = said.query.ok_or_else(malformed)?;
-    request.operation_name = said.operation_name;
-    request.variables = variables;
-    Ok(())
+/// What a coprocessor makes of a request, read and not taken over yet.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplyRequest {
+    pub(crate) query: String,
+    operation_name: Option<String>,
+    variables: JsonObject,
+}
+
+impl ReplyRequest {
+    pub(crate) fn read(body: ReplyBody) -> Result<Self, CoprocessorError> {
+        let malformed = || CoprocessorError::Malformed("body", "a GraphQL request");
+        let body = body.into_bytes();
+        let said: Said<'_> = serde_json::from_slice(&body).map_err(|_| malformed())?;
+        let variables = match said.variables {
+            Some(text) if text.get() != "null" => {
+                let text = body.slice_ref(text.get().as_bytes());
+                let object = JsonObject::read(text).map_err(|_| malformed())?;
+                object.ok_or_else(malformed)?
+            }
+            _ => JsonObject::default(),
+        };
+        Ok(ReplyRequest {
+            query: said.query.ok_or_else(malformed)?,
+            operation_name: said.operation_name,
+            variables,
+        })
+    }
+    /// Takes it over.
+    pub(crate) fn apply(self, request: &mut GraphqlRequest) {
+        request.query = self.query;
+        request.operation_name = self.operation_name;
+        request.variables = self.variables;
+    }
 }
 
 /// A response of GraphQL that says one thing.
@@ -87,23 +99,17 @@ pub(crate) fn of_break(status: StatusCode, body: Option<ReplyBody>) -> Bytes {
     }
 }
 
-/// The response that a coprocessor ends a request with. `request`: the headers that it was told. `is_graphql`: whether the
-/// body has to be a response of GraphQL.
+/// The response that a coprocessor ends a request with. `is_graphql`: whether the body has to be a response of GraphQL.
 pub(crate) fn break_response(
     status: StatusCode,
-    reply: Reply,
-    request: Option<&HeaderMap>,
+    change: Change,
     is_graphql: bool,
-) -> Result<Response<ResponseBody>, CoprocessorError> {
-    let headers = match &reply.headers {
-        Some(said) => of_break_headers(request, said)?,
-        None => HeaderMap::new(),
-    };
-    let is_text = matches!(&reply.body, Some(ReplyBody::Text(text)) if !is_json(text));
-    let body = if is_graphql || reply.body.is_none() {
-        of_break(status, reply.body)
+) -> Response<ResponseBody> {
+    let is_text = matches!(&change.body, Some(ReplyBody::Text(text)) if !is_json(text));
+    let body = if is_graphql || change.body.is_none() {
+        of_break(status, change.body)
     } else {
-        reply.body.map(ReplyBody::into_bytes).unwrap_or_default()
+        change.body.map(ReplyBody::into_bytes).unwrap_or_default()
     };
     let media = if is_text && !is_graphql {
         "text/plain; charset=utf-8"
@@ -115,11 +121,12 @@ pub(crate) fn break_response(
     let all = response.headers_mut();
     all.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
     all.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let headers = change.headers.unwrap_or_default();
     for name in headers.keys() {
         all.remove(name);
     }
     all.extend(headers);
-    Ok(response)
+    response
 }
 
 /// Whether a text is JSON.
@@ -146,10 +153,12 @@ mod tests {
             r#"{"query":"query A { a }","operationName":"A","variables":{"b":1.0e400,"a":2}}"#;
         assert_eq!(String::from_utf8(text.clone()).unwrap(), expected);
         let before = request.clone();
-        to_request(&mut request, ReplyBody::Json(text.into())).unwrap();
+        let changed = ReplyRequest::read(ReplyBody::Json(text.into())).unwrap();
+        changed.apply(&mut request);
         assert_eq!(request, before);
         let shorter = Bytes::from_static(b"{\"query\":\"{ b }\"}");
-        to_request(&mut request, ReplyBody::Json(shorter)).unwrap();
+        let changed = ReplyRequest::read(ReplyBody::Json(shorter)).unwrap();
+        changed.apply(&mut request);
         assert_eq!(
             (request.query.as_str(), request.operation_name),
             ("{ b }", None)
@@ -159,7 +168,6 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused() {
-        let mut request = GraphqlRequest::default();
         for bad in [
             "1",
             "{}",
@@ -168,7 +176,7 @@ mod tests {
             r#"{"query":"a","variables":[]}"#,
         ] {
             let body = ReplyBody::Json(Bytes::from_static(bad.as_bytes()));
-            assert!(to_request(&mut request, body).is_err(), "{bad}");
+            assert!(ReplyRequest::read(body).is_err(), "{bad}");
         }
     }
 }

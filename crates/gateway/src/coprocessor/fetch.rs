@@ -1,19 +1,15 @@
 //! The stages around each request to a subgraph. What fails there fails that request alone, and nulls its own fields.
 
 use bytes::Bytes;
-use http::HeaderMap;
-use ogive_coprocessor::{
-    Control, CoprocessorError, Message, MessageBody, ReplyBody, Stage,
-    headers::{of_break, replaced},
-};
+use ogive_coprocessor::{Control, CoprocessorError, Message, MessageBody, ReplyBody, Stage};
 use ogive_execute::TransportError;
 use ogive_telemetry::codes;
 use ogive_transport::{FetchAnswer, FetchDecision, FetchHook, FetchRequest, HookFuture};
 
 use super::{
     body,
+    change::Change,
     run::{CoprocessorRun, OperationCoprocessor},
-    settings::StageSettings,
 };
 
 impl FetchHook for OperationCoprocessor<'_> {
@@ -22,12 +18,7 @@ impl FetchHook for OperationCoprocessor<'_> {
         number: u32,
         request: FetchRequest<'a>,
     ) -> HookFuture<'a, FetchDecision> {
-        Box::pin(async move {
-            match self.run.at(Stage::SubgraphRequest) {
-                Some(settings) => before(self.run, settings, number, request).await,
-                None => Ok(as_it_is(request)),
-            }
-        })
+        Box::pin(before(self, number, request))
     }
 
     fn response<'a>(
@@ -36,12 +27,7 @@ impl FetchHook for OperationCoprocessor<'_> {
         subgraph: &'a str,
         answer: FetchAnswer,
     ) -> HookFuture<'a, FetchAnswer> {
-        Box::pin(async move {
-            match self.run.at(Stage::SubgraphResponse) {
-                Some(settings) => after(self.run, settings, (number, subgraph), answer).await,
-                None => Ok(answer),
-            }
-        })
+        Box::pin(after(self, (number, subgraph), answer))
     }
 }
 
@@ -54,133 +40,91 @@ fn as_it_is(request: FetchRequest<'_>) -> FetchDecision {
 }
 
 async fn before(
-    run: &CoprocessorRun<'_>,
-    settings: &StageSettings,
+    operation: &OperationCoprocessor<'_>,
     number: u32,
     request: FetchRequest<'_>,
 ) -> Result<FetchDecision, TransportError> {
-    let body = settings.selection.body.then_some(&*request.body);
+    let run = operation.run;
     let id = fetch_id(run, number);
     let message = Message {
         subgraph_request_id: Some(&id),
         headers: Some(&request.headers),
-        body: body.map(MessageBody::Json),
+        body: Some(MessageBody::Json(&request.body)),
         uri: request.url.as_deref(),
         method: Some("POST"),
         service_name: Some(request.subgraph),
         ..Message::new(Stage::SubgraphRequest, &run.id)
     };
-    let reply = run.ask(settings, message).await;
-    let Some(mut reply) = reply.map_err(|_| failed(request.subgraph))? else {
-        return Ok(as_it_is(request));
-    };
-    // Whatever else is wrong with it, what is to end does not go on.
-    let ends = reply.control != Control::Continue;
-    let mut decided = || -> Result<FetchDecision, CoprocessorError> {
-        if let Control::Break(status) = reply.control {
-            let headers = match &reply.headers {
-                Some(said) => of_break(Some(&request.headers), said)?,
-                None => HeaderMap::new(),
-            };
+    let take = |change: Change| {
+        if let Control::Break(status) = change.control {
             return Ok(FetchDecision::Answer(FetchAnswer {
                 // What it says is a response of GraphQL, which counts whatever the status.
                 status: 200,
-                headers,
-                body: body::of_break(status, reply.body.take()),
+                headers: change.headers.unwrap_or_default(),
+                body: body::of_break(status, change.body),
             }));
         }
-        let headers = match &reply.headers {
-            Some(said) => replaced(&request.headers, said)?,
-            None => request.headers.clone(),
-        };
+        let url = change.uri;
         Ok(FetchDecision::Send {
-            headers,
-            body: object(reply.body.take(), &request.body)?,
-            url: reply
-                .uri
-                .take()
-                .filter(|url| Some(url) != request.url.as_ref()),
+            headers: change.headers.unwrap_or_else(|| request.headers.clone()),
+            body: object(change.body, &request.body)?,
+            url: url.filter(|url| Some(url) != request.url.as_ref()),
         })
     };
-    match decided() {
-        Ok(decision) => Ok(decision),
-        Err(error) => {
-            let goes_on = run.failed(Stage::SubgraphRequest, &error);
-            goes_on.map_err(|_| failed(request.subgraph))?;
-            if ends {
-                return Err(failed(request.subgraph));
-            }
-            Ok(as_it_is(request))
-        }
-    }
+    let taken = run.ask(Some(operation), message, take).await;
+    let taken = taken.map_err(|_| failed(request.subgraph))?;
+    Ok(taken.unwrap_or_else(|| as_it_is(request)))
 }
 
 async fn after(
-    run: &CoprocessorRun<'_>,
-    settings: &StageSettings,
+    operation: &OperationCoprocessor<'_>,
     (number, subgraph): (u32, &str),
     answer: FetchAnswer,
 ) -> Result<FetchAnswer, TransportError> {
+    let run = operation.run;
+    let Some(settings) = run.at(Stage::SubgraphResponse) else {
+        return Ok(answer);
+    };
     // What is no JSON is no answer of GraphQL, and told as a text would be.
-    let told = std::str::from_utf8(&answer.body).is_ok_and(body::is_json);
-    let body = settings.selection.body.then(|| {
-        if told {
-            MessageBody::Json(&answer.body)
-        } else {
-            MessageBody::Text(&answer.body)
-        }
-    });
+    let told =
+        settings.looks_at_body() && std::str::from_utf8(&answer.body).is_ok_and(body::is_json);
+    let body = if told {
+        MessageBody::Json(&answer.body)
+    } else {
+        MessageBody::Text(&answer.body)
+    };
     let id = fetch_id(run, number);
     let message = Message {
         subgraph_request_id: Some(&id),
         headers: Some(&answer.headers),
-        body,
+        body: Some(body),
         service_name: Some(subgraph),
         status_code: Some(answer.status),
         ..Message::new(Stage::SubgraphResponse, &run.id)
     };
-    let reply = run.ask(settings, message).await;
-    let Some(mut reply) = reply.map_err(|_| failed(subgraph))? else {
-        return Ok(answer);
-    };
-    // Whatever else is wrong with it, what is to end does not go on.
-    let ends = reply.control != Control::Continue;
-    let mut decided = || -> Result<FetchAnswer, CoprocessorError> {
-        let headers = match &reply.headers {
-            Some(said) => replaced(&answer.headers, said)?,
-            None => answer.headers.clone(),
-        };
-        if let Control::Break(status) = reply.control {
-            let body = body::of_break(status, reply.body.take());
+    let take = |change: Change| {
+        let headers = change.headers.unwrap_or_else(|| answer.headers.clone());
+        if let Control::Break(status) = change.control {
             return Ok(FetchAnswer {
                 status: 200,
                 headers,
-                body,
+                body: body::of_break(status, change.body),
             });
         }
+        let status = change.status_code.map(|status| status.as_u16());
         Ok(FetchAnswer {
-            status: reply
-                .status_code
-                .map_or(answer.status, |status| status.as_u16()),
+            status: status.unwrap_or(answer.status),
             headers,
-            body: match reply.body.take() {
+            body: match change.body {
                 // What was told as a text, and comes back as it was.
                 Some(ReplyBody::Text(text)) if !told => Bytes::from(text),
                 body => object(body, &answer.body)?,
             },
         })
     };
-    match decided() {
-        Ok(answer) => Ok(answer),
-        Err(error) => {
-            let goes_on = run.failed(Stage::SubgraphResponse, &error);
-            goes_on.map_err(|_| failed(subgraph))?;
-            if ends {
-                return Err(failed(subgraph));
-            }
-            Ok(answer)
-        }
-    }
+    let taken = run.ask(Some(operation), message, take).await;
+    let taken = taken.map_err(|_| failed(subgraph))?;
+    Ok(taken.unwrap_or(answer))
 }
 
 /// A body that has to be an object; what was there before if nothing is said.

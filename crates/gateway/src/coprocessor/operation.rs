@@ -1,14 +1,16 @@
 //! The stages of one operation: around all of it (`SupergraphRequest`, `SupergraphResponse`), and around the execution of its
 //! plan.
 
-use std::cell::{Cell, OnceCell};
+use std::{
+    cell::{Cell, OnceCell, RefCell},
+    collections::BTreeMap,
+};
 
 use bytes::Bytes;
-use http::{Response, header, request::Parts};
+use http::{HeaderMap, Response, header, request::Parts};
 use ogive_coprocessor::{
     Control, Message, MessageBody, Stage,
-    entries::{OPERATION_KIND, OPERATION_NAME},
-    headers::replaced,
+    entries::{OPERATION_KIND, OPERATION_NAME, REQUIRED_POLICIES},
 };
 use ogive_plan::{OperationKind, apollo};
 use ogive_server::ResponseBody;
@@ -16,14 +18,17 @@ use ogive_telemetry::codes;
 
 use super::{
     body::{self, break_response},
+    change::Change,
     run::{CoprocessorRun, OperationCoprocessor},
+    settings::StageSettings,
 };
 use crate::{
     documents::resolve,
     gateway::{Gateway, Serving},
     operation::OperationInput,
-    prepare::Prepared,
-    receive::GraphqlRequest,
+    plan::plan_fairly,
+    policies::asked_for,
+    prepare::{Means, Prepared, prepare_fairly},
     respond::refusal::refused,
     schema::operation::PlannedOperation,
     shared::context::RequestContext,
@@ -50,39 +55,49 @@ impl Gateway {
         if let Media::Stream(_) = media {
             input.media = Media::Json;
         }
-        let mut changed = None;
-        if run.at(Stage::SupergraphRequest).is_some() {
-            let told = self.supergraph_request(serving, context, run, input.request);
-            match told.await? {
-                Some(Changed::Parts(parts)) => changed = Some(parts),
-                Some(Changed::Ended(response)) => return Ok(reframed(response, media)),
-                None => {}
-            }
-        }
-        let parts = changed.as_ref().unwrap_or(context.parts);
-        let execution = run.at(Stage::ExecutionRequest);
-        let is_told = execution.is_some_and(|settings| settings.selection.body);
-        let operation = OperationCoprocessor {
+        let is_told = run.at(Stage::ExecutionRequest);
+        let is_told = is_told.is_some_and(StageSettings::looks_at_body);
+        let mut operation = OperationCoprocessor {
             run,
-            body: is_told.then(|| body::of_request(input.request).into()),
+            own: RefCell::default(),
+            body: None,
             method: context.parts.method.as_str(),
             headers: OnceCell::new(),
             is_executed: Cell::new(false),
         };
+        let mut changed = None;
+        if run.at(Stage::SupergraphRequest).is_some() {
+            let told = self.supergraph_request(serving, context, &operation, &mut input);
+            match told.await? {
+                Some(Changed::Parts(parts)) => changed = Some(parts),
+                Some(Changed::Ended(response)) => {
+                    operation.hand_over();
+                    return Ok(reframed(*response, media));
+                }
+                None => {}
+            }
+        }
+        let parts = changed.as_deref().unwrap_or(context.parts);
+        operation.body = is_told.then(|| body::of_request(input.request).into());
         let within = RequestContext { parts, ..context };
         let inner = input.media;
         let answer = Box::pin(self.run_operation(serving, within, Some(&operation), input));
         let mut response = match answer.await {
             Ok(response) => response,
-            Err(error) if run.at(Stage::SupergraphResponse).is_none() => return Err(error),
+            Err(error) if run.at(Stage::SupergraphResponse).is_none() => {
+                operation.hand_over();
+                return Err(error);
+            }
             Err(error) => refused(context, &error, inner),
         };
+        let told = Some(&operation);
         if operation.is_executed.get() {
-            run.answered(Stage::ExecutionResponse, &mut response)
+            run.answered(told, Stage::ExecutionResponse, &mut response)
                 .await?;
         }
-        run.answered(Stage::SupergraphResponse, &mut response)
+        run.answered(told, Stage::SupergraphResponse, &mut response)
             .await?;
+        operation.hand_over();
         Ok(reframed(response, media))
     }
 
@@ -91,82 +106,142 @@ impl Gateway {
         &self,
         serving: &Serving,
         context: RequestContext<'_>,
-        run: &CoprocessorRun<'_>,
-        request: &mut GraphqlRequest,
+        operation: &OperationCoprocessor<'_>,
+        input: &mut OperationInput<'_>,
     ) -> Result<Option<Changed>, RequestError> {
-        let stage = Stage::SupergraphRequest;
+        let (stage, run) = (Stage::SupergraphRequest, operation.run);
         let Some(settings) = run.at(stage) else {
             return Ok(None);
         };
-        let mut register = resolve(request, &serving.options.documents, &self.registered)?;
-        let body = settings.selection.body.then(|| body::of_request(request));
+        let register = resolve(input.request, &serving.options.documents, &self.registered)?;
+        self.look_ahead(serving, context, operation, input).await;
+        let request = &mut *input.request;
+        let body = settings.looks_at_body().then(|| body::of_request(request));
+        let headers = &context.parts.headers;
         let message = Message {
-            headers: Some(&context.parts.headers),
+            headers: Some(headers),
             body: body.as_deref().map(MessageBody::Json),
             method: Some(context.parts.method.as_str()),
             ..Message::new(stage, &run.id)
         };
-        let reply = run.ask(settings, message).await?;
-        let mut parts = None;
-        if let Some(mut reply) = reply {
-            if let Control::Break(status) = reply.control {
-                let ended = break_response(status, reply, Some(&context.parts.headers), true);
-                return match ended {
-                    Ok(response) => Ok(Some(Changed::Ended(response))),
-                    Err(error) => Err(run.failed_to_end(stage, &error)),
-                };
+        let take = |change: Change| {
+            if let Control::Break(status) = change.control {
+                let ended = break_response(status, change, true);
+                return Ok((None, Some(Changed::Ended(Box::new(ended)))));
             }
-            let headers = reply.headers.take();
-            let headers = headers.map(|said| replaced(&context.parts.headers, &said));
-            let original = request.query.clone();
-            let taken = match reply.body.take() {
-                Some(body) => body::to_request(request, body),
-                None => Ok(()),
-            };
-            match (headers.transpose(), taken) {
-                (Ok(headers), Ok(())) => {
-                    parts = headers.map(|headers| {
-                        let mut parts = context.parts.clone();
-                        parts.headers = headers;
-                        parts
-                    });
-                }
-                (Err(error), _) | (_, Err(error)) => run.failed(stage, &error)?,
+            let said = change.body.map(body::ReplyRequest::read).transpose()?;
+            let changed = change.headers.map(|headers| {
+                let mut parts = context.parts.clone();
+                parts.headers = without_connection(headers);
+                Changed::Parts(Box::new(parts))
+            });
+            Ok((said, changed))
+        };
+        let taken = run.ask(Some(operation), message, take).await?;
+        let (said, changed) = taken.unwrap_or_default();
+        if let Some(said) = said {
+            // The hash is that of what the client has sent, and is known once what became of it has proved valid.
+            if register.is_some() && said.query != request.query {
+                request.original = Some(request.query.as_str().into());
             }
-            // The hash is that of what the client has sent.
-            if request.query != original
-                && let Some(hash) = register.take()
-            {
-                self.registered.insert(hash, &original);
-            }
+            said.apply(request);
         }
         request.resolved = Some(Box::new(register));
-        Ok(parts.map(Changed::Parts))
+        Ok(changed)
+    }
+
+    /// Leaves in the context what an operation is called and which policies it asks for, if anybody looks at that before it is
+    /// prepared. What is found out is kept, so nothing is done twice; what cannot be prepared is refused where it always is.
+    async fn look_ahead(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+        operation: &OperationCoprocessor<'_>,
+        input: &OperationInput<'_>,
+    ) {
+        let Some(settings) = operation.run.at(Stage::SupergraphRequest) else {
+            return;
+        };
+        let state = &serving.state;
+        let mut restrictions = state.supergraph.restrictions.requirements.iter();
+        let has_policies = restrictions.any(|restriction| restriction.policies.is_some());
+        let asks_policies = has_policies && settings.sees(REQUIRED_POLICIES);
+        if !asks_policies && !settings.looks_at_operation() {
+            return;
+        }
+        let means = Means {
+            offload: &self.offload,
+            share: &context.worker.share,
+            memory: &input.memory,
+        };
+        let mut request = input.request.clone();
+        let prepared = Box::pin(prepare_fairly(state, &mut request, means)).await;
+        let Ok((prepared, permit)) = prepared else {
+            return;
+        };
+        operation.note_operation(&prepared);
+        if !asks_policies {
+            return;
+        }
+        let headers = &context.parts.headers;
+        let planned = plan_fairly(state, &prepared.operation, headers, means, permit);
+        if let Ok((planned, _)) = Box::pin(planned).await {
+            let asked = asked_for(&planned.plan.requirements);
+            let undecided: BTreeMap<&str, ()> = asked.into_iter().map(|p| (p, ())).collect();
+            if !undecided.is_empty() {
+                operation.note(REQUIRED_POLICIES, &undecided);
+            }
+        }
     }
 }
 
 /// What became of a request at a stage.
 enum Changed {
     /// It goes on with this head.
-    Parts(Parts),
+    Parts(Box<Parts>),
     /// It ends.
-    Ended(Response<ResponseBody>),
+    Ended(Box<Response<ResponseBody>>),
 }
 
 impl OperationCoprocessor<'_> {
+    /// Leaves its name and kind in the context.
+    fn note_operation(&self, prepared: &Prepared) {
+        let definition = &prepared.operation.definition;
+        if let Some(name) = &definition.name {
+            self.note(OPERATION_NAME, &prepared.operation.document.name(*name));
+        }
+        self.note(OPERATION_KIND, &definition.kind.as_str());
+    }
+
+    /// The policies that were said to hold.
+    pub(crate) fn policies(&self) -> Vec<Box<str>> {
+        let own = self.own.borrow();
+        let decided = own
+            .get(REQUIRED_POLICIES)
+            .map(|entry| entry.get().to_owned());
+        let decided = decided.or_else(|| {
+            let entry = self.run.entry(REQUIRED_POLICIES);
+            entry.map(|entry| entry.get().to_owned())
+        });
+        let decided: BTreeMap<String, Option<bool>> = decided
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        let holding = decided
+            .into_iter()
+            .filter(|(_, holds)| *holds == Some(true));
+        holding.map(|(policy, _)| policy.into()).collect()
+    }
+
     /// Notes what operation it is, and tells of it before it is executed. A response ends it.
     pub(crate) async fn planned(
         &self,
-        headers: &http::HeaderMap,
+        headers: &HeaderMap,
         prepared: &Prepared,
         planned: &PlannedOperation,
     ) -> Result<Option<Response<ResponseBody>>, RequestError> {
         let run = self.run;
         let kind = prepared.operation.definition.kind;
-        if let Some(name) = &prepared.operation.definition.name {
-            run.note(OPERATION_NAME, &prepared.operation.document.name(*name));
-        }
-        run.note(OPERATION_KIND, &kind.as_str());
+        self.note_operation(prepared);
         let looks = run.stages.looks_at_answers() || run.stages.looks_at_fetches();
         if kind == OperationKind::Subscription && looks {
             let message = "subscriptions are not served here: the coprocessor looks at answers, and is not told of events";
@@ -183,7 +258,7 @@ impl OperationCoprocessor<'_> {
 
     async fn execution_request(
         &self,
-        headers: &http::HeaderMap,
+        headers: &HeaderMap,
         planned: &PlannedOperation,
     ) -> Result<Option<Response<ResponseBody>>, RequestError> {
         let (run, stage) = (self.run, Stage::ExecutionRequest);
@@ -200,24 +275,25 @@ impl OperationCoprocessor<'_> {
             query_plan: plan.as_deref(),
             ..Message::new(stage, &run.id)
         };
-        let Some(reply) = run.ask(settings, message).await? else {
-            return Ok(None);
+        let take = |change: Change| {
+            Ok(match change.control {
+                Control::Break(status) => (Some(break_response(status, change, true)), None),
+                Control::Continue => (None, change.headers.map(without_connection)),
+            })
         };
-        if let Control::Break(status) = reply.control {
-            return match break_response(status, reply, Some(headers), true) {
-                Ok(response) => Ok(Some(response)),
-                Err(error) => Err(run.failed_to_end(stage, &error)),
-            };
+        let taken = run.ask(Some(self), message, take).await?;
+        let (ended, headers) = taken.unwrap_or_default();
+        if let Some(headers) = headers {
+            let _ = self.headers.set(headers);
         }
-        match reply.headers.map(|said| replaced(headers, &said)) {
-            Some(Ok(headers)) => {
-                let _ = self.headers.set(headers);
-            }
-            Some(Err(error)) => run.failed(stage, &error)?,
-            None => {}
-        }
-        Ok(None)
+        Ok(ended)
     }
+}
+
+/// What is said to be all headers of a request: what the client's connection named is about those that it sent.
+pub(super) fn without_connection(mut headers: HeaderMap) -> HeaderMap {
+    headers.remove(header::CONNECTION);
+    headers
 }
 
 /// A response as the client reads it that reads streams only.

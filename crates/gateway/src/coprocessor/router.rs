@@ -1,19 +1,24 @@
 //! The stages of an HTTP request and its response.
 
-use std::sync::Arc;
+use std::{
+    cell::{Cell, OnceCell},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http::{Method, Response, header, request::Parts};
 use ogive_base::Reservation;
 use ogive_coprocessor::{
-    ContextEntries, Control, Message, MessageBody, Reply, Stage, entries::JWT_CLAIMS,
-    headers::replaced,
+    ContextEntries, Control, Message, MessageBody, Stage, entries::JWT_CLAIMS,
 };
 use ogive_identity::Caller;
 use ogive_server::{ResponseBody, drain_body::read_refused};
 use serde_json::{Value, value::RawValue};
 
-use super::{body::break_response, run::CoprocessorRun, settings::CoprocessorState};
+use super::{
+    body::break_response, change::Change, operation::without_connection, run::CoprocessorRun,
+    settings::CoprocessorState,
+};
 use crate::{
     gateway::{Gateway, Serving},
     receive::{
@@ -78,21 +83,35 @@ impl Gateway {
         let stages = &*served.stages;
         let is_told = |stage| stages.at(stage).is_some_and(|at| at.selection.sdl);
         let tells_sdl = Stage::ALL.into_iter().any(is_told);
+        let mut parts = context.parts.clone();
         let run = CoprocessorRun {
             stages,
             client: &context.worker.client,
             sdl: tells_sdl.then(|| served.sdl(&serving.state.supergraph.api)),
             id: format!("{:032x}", self.telemetry.new_id()),
             entries: ContextEntries::default().into(),
+            memory: memory.beside(),
+            address: context.identity.client,
+            asked_by: context.identity.caller().ok().flatten(),
+            changed: OnceCell::new(),
+            head: OnceCell::new(),
+            observe: &serving.options.observe,
+            is_batch: Cell::new(false),
         };
         note_caller(&run, context.identity);
-        let mut parts = context.parts.clone();
         let told = self.router_request(serving, context, &run, &mut parts, memory, body);
         let onward = match Box::pin(told).await {
             Ok(onward) => onward?,
             Err(error) => return Err(Box::new(refused(context, &error, media))),
         };
         let identity = changed_caller(&run, context.identity);
+        if let Some(identity) = &identity {
+            let _ = run.changed.set(identity.caller().ok().flatten());
+        }
+        if stages.looks_back() {
+            let head = (parts.method.clone(), parts.headers.clone());
+            let _ = run.head.set(Box::new(head));
+        }
         let changed = Box::new(CoprocessorRequest {
             run,
             parts,
@@ -119,10 +138,17 @@ impl Gateway {
         mut response: Response<ResponseBody>,
         media: Media,
     ) -> Response<ResponseBody> {
-        match run.answered(Stage::RouterResponse, &mut response).await {
+        let told = run.answered(None, Stage::RouterResponse, &mut response);
+        let told = told.await;
+        let mut response = match told {
             Ok(()) => response,
             Err(error) => refused(context, &error, media),
-        }
+        };
+        // What replies said may be in it.
+        let held = run.memory.beside();
+        held.count(run.memory.used());
+        response.body_mut().hold_also(held);
+        response
     }
 
     /// Tells of a request, and takes over what is said of it. The inner error is the response that ends it.
@@ -141,7 +167,7 @@ impl Gateway {
         let Some(settings) = settings else {
             return Ok(Ok(Onward::Arriving(body)));
         };
-        let is_told = settings.selection.body
+        let is_told = settings.looks_at_body()
             && parts.method == Method::POST
             && !uploads::is_multipart(&parts.headers);
         let onward = if is_told {
@@ -155,6 +181,8 @@ impl Gateway {
         } else {
             Onward::Arriving(body)
         };
+        // Over a WebSocket every answer is a response of GraphQL.
+        let is_graphql = parts.extensions.get::<SubscriberSlot>().is_some();
         let path = parts.uri.path_and_query();
         let message = Message {
             headers: Some(&parts.headers),
@@ -166,55 +194,34 @@ impl Gateway {
             method: Some(parts.method.as_str()),
             ..Message::new(stage, &run.id)
         };
-        let asked = run.ask(settings, message).await;
-        let reply = match asked {
-            Ok(Some(reply)) => reply,
-            Ok(None) => return Ok(Ok(onward)),
+        let take = |change: Change| {
+            Ok(match change.control {
+                Control::Break(status) => Err(break_response(status, change, is_graphql)),
+                Control::Continue => Ok((change.headers, change.body)),
+            })
+        };
+        match run.ask(None, message, take).await {
+            Ok(None) => Ok(Ok(onward)),
+            Ok(Some(Ok((headers, said)))) => {
+                if let Some(headers) = headers {
+                    parts.headers = without_connection(headers);
+                }
+                Ok(Ok(match (onward, said) {
+                    (Onward::Whole(_), Some(said)) => Onward::Whole(said.into_bytes()),
+                    // What it was not told it does not replace.
+                    (onward, _) => onward,
+                }))
+            }
+            Ok(Some(Err(ended))) => {
+                leave(parts, onward).await;
+                Ok(Err(Box::new(ended)))
+            }
             Err(error) => {
                 leave(parts, onward).await;
-                return Err(error);
+                Err(error)
             }
-        };
-        if let Control::Break(status) = reply.control {
-            // Over a WebSocket every answer is a response of GraphQL.
-            let is_graphql = parts.extensions.get::<SubscriberSlot>().is_some();
-            let ended = break_response(status, reply, Some(&parts.headers), is_graphql);
-            leave(parts, onward).await;
-            return match ended {
-                Ok(response) => Ok(Err(Box::new(response))),
-                Err(error) => Err(run.failed_to_end(stage, &error)),
-            };
-        }
-        match taken_over(parts, onward, reply) {
-            Ok(onward) => Ok(Ok(onward)),
-            Err((onward, error)) => match run.failed(stage, &error) {
-                Ok(()) => Ok(Ok(onward)),
-                Err(refused) => {
-                    leave(parts, onward).await;
-                    Err(refused)
-                }
-            },
         }
     }
-}
-
-/// Takes over what is said of a request that goes on.
-fn taken_over<B>(
-    parts: &mut Parts,
-    onward: Onward<B>,
-    reply: Reply,
-) -> Result<Onward<B>, (Onward<B>, ogive_coprocessor::CoprocessorError)> {
-    if let Some(said) = &reply.headers {
-        match replaced(&parts.headers, said) {
-            Ok(headers) => parts.headers = headers,
-            Err(error) => return Err((onward, error)),
-        }
-    }
-    Ok(match (onward, reply.body) {
-        (Onward::Whole(_), Some(body)) => Onward::Whole(body.into_bytes()),
-        // What it was not told it does not replace.
-        (onward, _) => onward,
-    })
 }
 
 /// Reads what nobody needs, so that the connection can be used again.

@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ogive_config::{Config, ContextWord, Http2Word, OnErrorWord, StageSelection};
-use ogive_coprocessor::{ContextSelection, Coprocessor, CoprocessorOptions, Stage};
+use ogive_config::{
+    Condition, Config, ContextWord, Http2Word, OnErrorWord, Selector, StageSelection,
+};
+use ogive_coprocessor::{ContextSelection, Coprocessor, CoprocessorOptions, Message, Stage};
 use ogive_identity::CallerOptions;
 use ogive_schema::{
     Schema,
@@ -29,9 +31,46 @@ pub struct CoprocessorSettings {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct StageSettings {
     pub(crate) selection: StageSelection,
+    pub(crate) condition: Option<Condition>,
     pub(crate) context: ContextSelection,
     /// The place of its URL in the options.
     pub(crate) url: usize,
+}
+
+impl StageSettings {
+    /// Leaves of a message what is told.
+    pub(crate) fn select<'m>(&self, message: &mut Message<'m>, sdl: Option<&'m str>) {
+        let selection = &self.selection;
+        message.headers = message.headers.filter(|_| selection.headers);
+        message.body = message.body.filter(|_| selection.body);
+        message.sdl = sdl.filter(|_| selection.sdl);
+        message.path = message.path.filter(|_| selection.path);
+        message.method = message.method.filter(|_| selection.method);
+        message.uri = message.uri.filter(|_| selection.uri);
+        message.service_name = message.service_name.filter(|_| selection.service_name);
+        message.status_code = message.status_code.filter(|_| selection.status_code);
+        let id = message.subgraph_request_id;
+        message.subgraph_request_id = id.filter(|_| selection.subgraph_request_id);
+    }
+    /// Whether it is told an entry of the context, or judged by it.
+    pub(crate) fn sees(&self, entry: &str) -> bool {
+        let is = |selector: &&Selector| matches!(selector, Selector::RequestContext(name) if name == entry);
+        self.context.shown(entry).is_some() || self.selectors().iter().any(is)
+    }
+    /// Whether it is told the body, or judged by it.
+    pub(crate) fn looks_at_body(&self) -> bool {
+        self.selection.body || self.selectors().contains(&&Selector::OnGraphqlError)
+    }
+    /// Whether it is judged by what the operation is.
+    pub(crate) fn looks_at_operation(&self) -> bool {
+        let operation = [Selector::OperationName, Selector::OperationKind];
+        let selectors = self.selectors();
+        operation.iter().any(|one| selectors.contains(&one))
+    }
+    fn selectors(&self) -> Vec<&Selector> {
+        let condition = self.condition.as_ref();
+        condition.map_or_else(Vec::new, Condition::selectors)
+    }
 }
 
 impl CoprocessorSettings {
@@ -50,6 +89,7 @@ impl CoprocessorSettings {
                 urls.len() - 1
             });
             stages[stage as usize] = Some(StageSettings {
+                condition: selection.condition.as_ref().map(|when| when.0.clone()),
                 context: context_selection(&selection.context),
                 url: at,
                 selection,
@@ -133,6 +173,22 @@ impl CoprocessorStages {
     /// How claims that it changes are read.
     pub(crate) fn caller_options(&self) -> &CallerOptions {
         &self.settings.caller
+    }
+    /// Whether a stage that is not about the request itself is judged by it.
+    pub(crate) fn looks_back(&self) -> bool {
+        let is_later = |stage: &Stage| stage.is_response() || *stage == Stage::SubgraphRequest;
+        let stages = Stage::ALL.into_iter().filter(is_later);
+        let settings = stages.filter_map(|stage| self.at(stage));
+        let mut selectors = settings.flat_map(StageSettings::selectors);
+        selectors.any(|selector| {
+            matches!(
+                selector,
+                Selector::RequestHeader(_)
+                    | Selector::RequestMethod
+                    | Selector::ClientName
+                    | Selector::ClientVersion
+            )
+        })
     }
     /// Whether it looks at requests to subgraphs, or at answers.
     pub(crate) fn looks_at_fetches(&self) -> bool {

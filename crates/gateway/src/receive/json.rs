@@ -196,6 +196,7 @@ impl<'b> Members<'b> {
             in_parts: None,
             bytes: counted(body.len()),
             resolved: None,
+            original: None,
         })
     }
 }

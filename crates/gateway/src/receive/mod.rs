@@ -64,6 +64,8 @@ pub struct GraphqlRequest {
     pub bytes: u32,
     /// The hash to register it under, if its document was found already.
     pub resolved: Option<Box<Option<[u8; 32]>>>,
+    /// The document that the client sent, if another one has taken its place: what a hash stands for.
+    pub original: Option<Box<str>>,
 }
 
 impl GraphqlRequest {

@@ -107,12 +107,12 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
     let answers = config.response_header_rules(name);
     endpoint.response_headers =
         ResponseHeaderRules::new(answers.filter_map(response_header_rule).collect());
-    if endpoint.is_https() {
+    // A coprocessor may send its requests elsewhere, and be told the headers of answers.
+    let hooks = &config.coprocessor.subgraph.all;
+    if endpoint.is_https() || hooks.request.0.is_on() {
         endpoint.tls = subgraph_tls(config, name, http2);
     }
-    // A coprocessor may be told them.
-    let told = &config.coprocessor.subgraph.all.response;
-    endpoint.keeps_headers = told.headers;
+    endpoint.keeps_headers = hooks.response.0.headers;
     endpoint.events = event_source(config, name);
     endpoint.signer = signer(config, name);
     endpoint.shows_errors = config.includes_subgraph_errors(name);

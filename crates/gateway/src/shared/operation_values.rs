@@ -37,6 +37,8 @@ impl Selected for OperationValues<'_> {
                 Some(Cow::Borrowed(self.operation.document.name(name)))
             }
             Selector::OperationKind => Some(self.operation.definition.kind.as_str().into()),
+            // What only hooks see; the configuration refuses it here.
+            _ => None,
         }
     }
     fn items(&self, selector: &Selector) -> Vec<Cow<'_, str>> {

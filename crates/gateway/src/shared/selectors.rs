@@ -1,6 +1,6 @@
 //! What selectors give for a request, and whether conditions on it are met.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cmp::Ordering};
 
 use ogive_config::{Condition, Operand, Selector};
 use ogive_identity::Caller;
@@ -63,11 +63,19 @@ pub(crate) fn is_met(condition: &Condition, of: &impl Selected) -> bool {
                 Operand::Selector(list) => of.items(list).contains(&item),
             }
         }
+        Condition::Gt(left, right) => compared(left, right, of) == Some(Ordering::Greater),
+        Condition::Lt(left, right) => compared(left, right, of) == Some(Ordering::Less),
         Condition::Exists(selector) => of.has(selector),
         Condition::Not(inner) => !is_met(inner, of),
         Condition::All(all) => all.iter().all(|one| is_met(one, of)),
         Condition::Any(all) => all.iter().any(|one| is_met(one, of)),
     }
+}
+
+/// How two numbers compare.
+fn compared(left: &Operand, right: &Operand, of: &impl Selected) -> Option<Ordering> {
+    let number = |operand| text(operand, of)?.trim().parse::<f64>().ok();
+    number(left)?.partial_cmp(&number(right)?)
 }
 
 /// What an operand says; lists and objects say nothing.

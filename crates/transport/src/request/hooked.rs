@@ -163,13 +163,20 @@ fn url_of(endpoint: &Endpoint) -> Option<String> {
     })
 }
 
-/// The same subgraph at another place. Nobody else joins a request to it, as it is known by its address in memory.
+/// The same subgraph at another place: any `http` or `https` URL, with the TLS of this subgraph. What proves the gateway to
+/// the subgraph is not for another host. Nobody else joins a request to it, as it is known by its address in memory.
 fn elsewhere(endpoint: &Endpoint, url: &str) -> Result<Endpoint, TransportError> {
     let unusable = |why: String| {
         let what = "the URL that it is sent to instead cannot be used";
         failed(HTTP_ERROR, &endpoint.name, what, why)
     };
     let address = Address::parse(url).map_err(|error| unusable(error.to_string()))?;
+    let Target::Tcp(host, _) = &address.target else {
+        return Err(unusable("it is not an http or https URL".into()));
+    };
+    let is_known = |known: &Address| matches!(&known.target, Target::Tcp(name, _) if name == host);
+    let known = endpoint.replicas.as_ref().ok();
+    let is_known = known.is_some_and(|known| known.addresses().any(is_known));
     let replicas = Replicas::new(vec![address], None);
     let replicas = replicas.ok_or_else(|| unusable("it has no URL".into()))?;
     let mut elsewhere = endpoint.clone();
@@ -177,5 +184,6 @@ fn elsewhere(endpoint: &Endpoint, url: &str) -> Result<Endpoint, TransportError>
     elsewhere.traffic.deduplicate_query = false;
     // What fails there says nothing of the subgraph.
     elsewhere.health = Arc::default();
+    elsewhere.signer = elsewhere.signer.filter(|_| is_known);
     Ok(elsewhere)
 }

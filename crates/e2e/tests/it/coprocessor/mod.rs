@@ -2,10 +2,13 @@
 //! they end it, fail, or lie.
 
 mod changes;
+mod conditions;
 pub(crate) mod failing;
 mod languages;
+mod policies;
 mod schema;
 mod told;
+mod whole;
 
 use ogive_testbase::subgraph::{Reply, StubSubgraph, answer};
 use serde_json::{Value, json};

@@ -1,0 +1,276 @@
+//! Asking a coprocessor, and taking over what it says.
+//!
+//! A reply is taken over as a whole or not at all: what a stage makes of it is made first, then the context is changed, and
+//! only then anything of the request.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode, header};
+use ogive_coprocessor::{
+    ContextSelection, Control, CoprocessorError, Message, MessageBody, MessageContext, Reply,
+    ReplyBody, Stage, entries::OF_OPERATION,
+};
+use ogive_server::ResponseBody;
+use ogive_telemetry::codes;
+
+use super::{
+    body::break_response,
+    change::Change,
+    run::{CoprocessorRun, OperationCoprocessor},
+    settings::StageSettings,
+    values::StageValues,
+};
+use crate::shared::{
+    error::{RequestError, no_memory},
+    selectors::is_met,
+};
+
+impl CoprocessorRun<'_> {
+    /// Tells the coprocessor what its stage selects of a message, and takes over what it says: `take` makes of it what the
+    /// stage needs and changes nothing. `None` if it is not asked, or if it failed and the request goes on all the same.
+    /// `message` has the headers that are there, told or not.
+    pub(crate) async fn ask<T>(
+        &self,
+        operation: Option<&OperationCoprocessor<'_>>,
+        mut message: Message<'_>,
+        take: impl FnOnce(Change) -> Result<T, CoprocessorError>,
+    ) -> Result<Option<T>, RequestError> {
+        let stage = message.stage;
+        let Some(settings) = self.at(stage) else {
+            return Ok(None);
+        };
+        if let Some(condition) = &settings.condition
+            && !is_met(
+                condition,
+                &StageValues {
+                    run: self,
+                    operation,
+                    message: &message,
+                },
+            )
+        {
+            return Ok(None);
+        }
+        let none = HeaderMap::new();
+        let before = message.headers.unwrap_or(&none);
+        settings.select(&mut message, self.sdl);
+        let reply = match self.told(operation, settings, &message).await {
+            Ok(reply) => reply,
+            Err(CoprocessorError::Memory) => return Err(no_memory()),
+            Err(error) => return self.failed(stage, &error).map(|()| None),
+        };
+        let ends = reply.control != Control::Continue;
+        match self.take_over((stage, operation), settings, reply, before, take) {
+            Ok(taken) => Ok(Some(taken)),
+            // Whatever else is wrong with it, what is to end does not go on.
+            Err(error) if ends => Err(self.failed_to_end(stage, &error)),
+            Err(error) => self.failed(stage, &error).map(|()| None),
+        }
+    }
+
+    async fn told(
+        &self,
+        operation: Option<&OperationCoprocessor<'_>>,
+        settings: &StageSettings,
+        message: &Message<'_>,
+    ) -> Result<Reply, CoprocessorError> {
+        let json = {
+            let entries = self.entries.borrow();
+            let own = operation.map(|operation| operation.own.borrow());
+            let is_told = settings.context != ContextSelection::Nothing;
+            let mut message: Message<'_> = message.clone();
+            message.context = is_told.then_some(MessageContext {
+                entries: &entries,
+                own: own.as_deref(),
+                selection: &settings.context,
+            });
+            message.to_json()
+        };
+        let bytes = json.len();
+        let Ok(()) = self.memory.grow(bytes) else {
+            return Err(CoprocessorError::Memory);
+        };
+        let coprocessor = &self.stages.coprocessor;
+        let asked = (json, &self.memory);
+        let reply = coprocessor.ask(self.client, settings.url, message, asked);
+        let reply = reply.await;
+        self.memory.shrink(bytes);
+        if let Ok(reply) = &reply {
+            self.memory.count(reply.bytes);
+        }
+        reply
+    }
+
+    /// All of a reply, or nothing.
+    fn take_over<T>(
+        &self,
+        (stage, operation): (Stage, Option<&OperationCoprocessor<'_>>),
+        settings: &StageSettings,
+        mut reply: Reply,
+        before: &HeaderMap,
+        take: impl FnOnce(Change) -> Result<T, CoprocessorError>,
+    ) -> Result<T, CoprocessorError> {
+        let ends = reply.control != Control::Continue;
+        let mut said = reply.entries.take().unwrap_or_default();
+        let selection = &settings.context;
+        let mut own = BTreeMap::new();
+        if operation.is_some() {
+            let is_own = |name: &String| OF_OPERATION.contains(&selection.known(name));
+            let names: Vec<String> = said.keys().filter(|name| is_own(name)).cloned().collect();
+            for name in names {
+                own.extend(said.remove_entry(&name));
+            }
+        }
+        let fits = || {
+            self.entries.borrow().check(selection, &said)?;
+            operation.map_or(Ok(()), |of| of.own.borrow().check(selection, &own))
+        };
+        let fits = fits();
+        let taken = take(Change::of(reply, before, stage)?)?;
+        match fits {
+            Ok(()) => {
+                self.entries.borrow_mut().merge(selection, said)?;
+                if let Some(operation) = operation {
+                    operation.own.borrow_mut().merge(selection, own)?;
+                }
+            }
+            // What is to end ends, whatever it says of the context.
+            Err(_) if ends => {}
+            Err(error) => return Err(error),
+        }
+        Ok(taken)
+    }
+
+    /// Tells the operator that it failed. The error ends the request, unless it goes on.
+    fn failed(&self, stage: Stage, error: &CoprocessorError) -> Result<(), RequestError> {
+        let goes_on = self.stages.goes_on();
+        tracing::error!(
+            stage = stage.name(),
+            goes_on,
+            cause = %error,
+            id = self.id,
+            "the coprocessor failed"
+        );
+        if goes_on {
+            return Ok(());
+        }
+        Err(failed())
+    }
+
+    /// The same of one that wanted to end the request: that it cannot be told how does not let it go on.
+    fn failed_to_end(&self, stage: Stage, error: &CoprocessorError) -> RequestError {
+        self.failed(stage, error).err().unwrap_or_else(failed)
+    }
+
+    /// Lets the coprocessor look at a response.
+    pub(crate) async fn answered(
+        &self,
+        operation: Option<&OperationCoprocessor<'_>>,
+        stage: Stage,
+        response: &mut Response<ResponseBody>,
+    ) -> Result<(), RequestError> {
+        let Some(settings) = self.at(stage) else {
+            return Ok(());
+        };
+        let in_parts = response.body().is_in_parts();
+        let is_told = settings.looks_at_body() && !in_parts;
+        let body = is_told.then(|| response.body().to_vec());
+        let copied = body.as_ref().map_or(0, Vec::len);
+        self.memory.grow(copied)?;
+        let told_body = body.as_deref().map(|body| {
+            if stage.body_is_text() {
+                MessageBody::Text(body)
+            } else {
+                MessageBody::Json(body)
+            }
+        });
+        let message = Message {
+            headers: Some(response.headers()),
+            body: told_body,
+            status_code: Some(response.status().as_u16()),
+            has_next: (stage != Stage::RouterResponse).then_some(in_parts),
+            ..Message::new(stage, &self.id)
+        };
+        let take = |change| ResponseChange::of(stage, change, in_parts);
+        let asked = self.ask(operation, message, take).await;
+        self.memory.shrink(copied);
+        if let Some(change) = asked? {
+            change.apply(response);
+        }
+        Ok(())
+    }
+}
+
+/// What becomes of a response.
+enum ResponseChange {
+    /// Another one stands in its place.
+    Instead(Box<Response<ResponseBody>>),
+    /// It has another head or body.
+    Parts {
+        headers: Option<HeaderMap>,
+        status_code: Option<StatusCode>,
+        body: Option<Bytes>,
+    },
+}
+
+impl ResponseChange {
+    fn of(stage: Stage, change: Change, in_parts: bool) -> Result<Self, CoprocessorError> {
+        if let Control::Break(status) = change.control {
+            let ended = break_response(status, change, !stage.body_is_text());
+            return Ok(ResponseChange::Instead(Box::new(ended)));
+        }
+        let body = match change.body {
+            Some(body) if !in_parts => {
+                let is_text = matches!(body, ReplyBody::Text(_));
+                let body = body.into_bytes();
+                if !stage.body_is_text() && (is_text || !body.starts_with(b"{")) {
+                    let expected = "a GraphQL response";
+                    return Err(CoprocessorError::Malformed("body", expected));
+                }
+                Some(body)
+            }
+            _ => None,
+        };
+        Ok(ResponseChange::Parts {
+            headers: change.headers,
+            status_code: change.status_code,
+            body,
+        })
+    }
+
+    fn apply(self, response: &mut Response<ResponseBody>) {
+        let (headers, status_code, body) = match self {
+            ResponseChange::Instead(ended) => {
+                *response = *ended;
+                return;
+            }
+            ResponseChange::Parts {
+                headers,
+                status_code,
+                body,
+            } => (headers, status_code, body),
+        };
+        if let Some(headers) = headers {
+            *response.headers_mut() = headers;
+        }
+        if let Some(status) = status_code {
+            *response.status_mut() = status;
+        }
+        if let Some(body) = body {
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+            response.body_mut().replace(body);
+        }
+    }
+}
+
+/// What a client is told whose request a coprocessor failed at.
+pub(crate) fn failed() -> RequestError {
+    RequestError {
+        status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
+        ..RequestError::http(
+            codes::COPROCESSOR_FAILED,
+            "the request could not be processed",
+        )
+    }
+}

@@ -1,0 +1,144 @@
+//! What selectors give at a stage of a coprocessor: of the request, of who asks, of the context, and of what the stage is
+//! about. Judged before anything is written for the coprocessor.
+
+use std::borrow::Cow;
+
+use http::HeaderMap;
+use ogive_config::{Client, PeerRange, Selector};
+use ogive_coprocessor::{
+    Message, MessageBody, Stage,
+    entries::{OPERATION_KIND, OPERATION_NAME},
+};
+use ogive_transport::first_text;
+use serde::de::IgnoredAny;
+use serde_json::{Value, value::RawValue};
+
+use super::run::{CoprocessorRun, OperationCoprocessor};
+use crate::shared::selectors::Selected;
+
+/// One stage.
+pub(crate) struct StageValues<'a> {
+    pub(crate) run: &'a CoprocessorRun<'a>,
+    pub(crate) operation: Option<&'a OperationCoprocessor<'a>>,
+    /// What is known there, selected or not.
+    pub(crate) message: &'a Message<'a>,
+}
+
+impl StageValues<'_> {
+    /// The headers of the client's request.
+    fn request_headers(&self) -> Option<&HeaderMap> {
+        let (stage, told) = (self.message.stage, self.message.headers);
+        let is_client = matches!(
+            stage,
+            Stage::RouterRequest | Stage::SupergraphRequest | Stage::ExecutionRequest
+        );
+        match self.run.head.get() {
+            _ if is_client => told,
+            Some(head) => Some(&head.1),
+            None => None,
+        }
+    }
+    /// An entry of the context.
+    fn entry(&self, name: &str) -> Option<Value> {
+        let own = self.operation.map(|operation| operation.own.borrow());
+        let own = own
+            .as_ref()
+            .and_then(|own| own.get(name))
+            .map(RawValue::get);
+        let text = match own {
+            Some(own) => own.to_owned(),
+            None => self.run.entries.borrow().get(name)?.get().to_owned(),
+        };
+        serde_json::from_str(&text).ok()
+    }
+    fn has_errors(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Errors {
+            errors: Option<Vec<IgnoredAny>>,
+        }
+        let body = match self.message.body {
+            Some(MessageBody::Json(body) | MessageBody::Text(body)) => body,
+            None => return false,
+        };
+        let errors: Option<Errors> = serde_json::from_slice(body).ok();
+        errors.is_some_and(|found| found.errors.is_some_and(|errors| !errors.is_empty()))
+    }
+    fn header(headers: Option<&HeaderMap>, name: &str) -> Option<Cow<'static, str>> {
+        let value = headers?.get(name)?.to_str().ok()?;
+        Some(value.to_owned().into())
+    }
+}
+
+/// A scalar as a text.
+fn scalar(value: Value) -> Option<Cow<'static, str>> {
+    match value {
+        Value::String(text) => Some(text.into()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string().into()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+impl Selected for StageValues<'_> {
+    fn text(&self, selector: &Selector) -> Option<Cow<'_, str>> {
+        let (message, observe) = (self.message, self.run.observe);
+        let is_of_subgraph = message.stage == Stage::SubgraphRequest;
+        match selector {
+            Selector::JwtClaim(claim) => self.run.caller()?.scalar(claim),
+            Selector::RequestHeader(name) => Self::header(self.request_headers(), name),
+            Selector::ClientName => first_text(self.request_headers()?, &observe.client_names),
+            Selector::ClientVersion => {
+                first_text(self.request_headers()?, &observe.client_versions)
+            }
+            Selector::ClientAddress => Some(match self.run.address {
+                Client::At(address) => address.to_string().into(),
+                Client::Unix => "unix".into(),
+            }),
+            Selector::OperationName => scalar(self.entry(OPERATION_NAME)?),
+            Selector::OperationKind => scalar(self.entry(OPERATION_KIND)?),
+            Selector::RequestMethod => match (is_of_subgraph, self.run.head.get()) {
+                (false, Some(head)) => Some(head.0.as_str().into()),
+                _ => message.method.map(Cow::Borrowed),
+            },
+            Selector::RequestContext(name) => scalar(self.entry(name)?),
+            Selector::SubgraphName => message.service_name.map(Cow::Borrowed),
+            Selector::SubgraphRequestHeader(name) => {
+                Self::header(message.headers.filter(|_| is_of_subgraph), name)
+            }
+            Selector::ResponseHeader(name) => Self::header(message.headers, name),
+            Selector::ResponseStatus => Some(message.status_code?.to_string().into()),
+            Selector::OnGraphqlError => Some(self.has_errors().to_string().into()),
+            Selector::IsPrimaryResponse => Some((!message.is_later_part).to_string().into()),
+        }
+    }
+    fn items(&self, selector: &Selector) -> Vec<Cow<'_, str>> {
+        if let Selector::JwtClaim(claim) = selector {
+            let caller = self.run.caller();
+            let items = caller.map_or_else(Vec::new, |caller| caller.items(claim));
+            return items.into_iter().map(Cow::Borrowed).collect();
+        }
+        if let Selector::RequestContext(name) = selector
+            && let Some(Value::Array(items)) = self.entry(name)
+        {
+            return items.into_iter().filter_map(scalar).collect();
+        }
+        let text = self.text(selector).unwrap_or_default();
+        let words = text.split_ascii_whitespace();
+        words.map(|word| word.to_owned().into()).collect()
+    }
+    fn has(&self, selector: &Selector) -> bool {
+        match selector {
+            Selector::JwtClaim(claim) => {
+                let caller = self.run.caller();
+                caller.is_some_and(|caller| caller.claim(claim).is_some())
+            }
+            Selector::RequestContext(name) => {
+                self.entry(name).is_some_and(|value| !value.is_null())
+            }
+            _ => self.text(selector).is_some(),
+        }
+    }
+    fn is_within(&self, range: &str) -> bool {
+        let range = PeerRange::parse(range);
+        range.is_ok_and(|range| range.contains(self.run.address))
+    }
+}
