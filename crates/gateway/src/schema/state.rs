@@ -3,7 +3,10 @@
 //! A state never changes. A new schema is compiled beside the old one and swapped by one pointer; requests in flight
 //! keep theirs.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use ogive_base::BitSet;
 use ogive_config::Config;
@@ -36,6 +39,8 @@ pub struct SchemaState {
     pub supergraph: Supergraph,
     /// Where its subgraphs are, by subgraph id.
     pub endpoints: Vec<Endpoint>,
+    /// The same for sources of events, each on its own, as they outlive the schema.
+    event_endpoints: Box<[OnceLock<Arc<[Endpoint; 1]>>]>,
     /// Operations seen before.
     pub operations: OperationCache,
     /// Plans made before, for any number of documents each.
@@ -121,6 +126,7 @@ impl SchemaState {
             feedback: Feedback::new(config, endpoints.iter().map(|e| &*e.name)),
             refinement: Refinement::new(RefineLimits::new(config)),
             supergraph,
+            event_endpoints: endpoints.iter().map(|_| OnceLock::new()).collect(),
             endpoints,
         };
         (state, notes)
@@ -128,6 +134,13 @@ impl SchemaState {
 }
 
 impl SchemaState {
+    /// The endpoint of a subgraph for sources of events; they have it together.
+    pub(crate) fn event_endpoint(&self, subgraph: u32) -> Option<Arc<[Endpoint; 1]>> {
+        let endpoint = self.endpoints.get(subgraph as usize)?;
+        let known = self.event_endpoints.get(subgraph as usize)?;
+        let known = known.get_or_init(|| Arc::new([endpoint.clone()]));
+        Some(Arc::clone(known))
+    }
     /// The planning options with some override labels on, and with what was measured.
     pub(crate) fn planning_with(&self, on: &BitSet, epoch: &Epoch) -> Cow<'_, PlanOptions> {
         let options = &self.options.plan;

@@ -125,7 +125,8 @@ impl Gateway {
                 reload_window: options.reload_window,
                 drain_window: options.drain_window,
             };
-            tokio::task::spawn_local(run::run(input, plan, source));
+            let running = run::run(Box::new(input), Box::new(plan), source);
+            tokio::task::spawn_local(running);
         }
         let Some(media) = media.filter(|_| slot.is_none()) else {
             if let Some(slot) = slot {

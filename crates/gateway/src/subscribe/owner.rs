@@ -63,7 +63,12 @@ pub(crate) fn kept_apart<'h>(
         copy.set_sensitive(value.is_sensitive());
         Some((name.clone(), copy))
     };
-    headers.into_iter().filter_map(apart).collect()
+    let headers: Vec<_> = headers.into_iter().filter_map(apart).collect();
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        kept.append(name, value);
+    }
+    kept
 }
 
 /// How long a caller's credential still holds; `None` if it does not say.

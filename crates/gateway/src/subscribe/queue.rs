@@ -4,6 +4,7 @@
 //! written once for each protocol.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     task::{Context, Poll, Waker},
@@ -92,7 +93,8 @@ pub(crate) fn framed(part: Vec<u8>, framing: PartFraming) -> Bytes {
 }
 
 fn message(protocol: Protocol, id: &str, json: &[u8]) -> SharedFrame {
-    let payload = &*String::from_utf8_lossy(json);
+    let text = std::str::from_utf8(json).map(Cow::Borrowed);
+    let payload = &*text.unwrap_or_else(|_| String::from_utf8_lossy(json));
     SharedFrame::of(|out| {
         out.reserve(json.len() + id.len() + 48);
         let id = id.into();

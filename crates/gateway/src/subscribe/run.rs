@@ -99,7 +99,7 @@ fn has_data(response: &[u8]) -> bool {
 }
 
 /// Runs a source until it ends, or nobody is subscribed any more.
-pub(crate) async fn run(input: SourceInput, plan: SourcePlan, source: Arc<EventSource>) {
+pub(crate) async fn run(input: Box<SourceInput>, plan: Box<SourcePlan>, source: Arc<EventSource>) {
     // Told if this ends in a panic.
     let broken = StreamEnd::Failed(internal().to_json().into());
     let mut running = input.gateway.sources.run(&source, broken);
@@ -130,7 +130,11 @@ async fn change(mut ending: watch::Receiver<EndState>) -> Option<Ending> {
 }
 
 /// Serves the subscribers, and says how it ended.
-async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSource) -> StreamEnd {
+async fn serve(
+    input: &SourceInput,
+    mut plan: Box<SourcePlan>,
+    running: &RunningSource,
+) -> StreamEnd {
     let gateway = &*input.gateway;
     let context = input.opener.context().told_to(&gateway.telemetry);
     let mut renewed: Option<Opener> = None;
@@ -141,17 +145,20 @@ async fn serve(input: &SourceInput, mut plan: SourcePlan, running: &RunningSourc
         operation: name.as_deref(),
     };
     let opener = &input.opener;
-    let Some((mut request, endpoint)) = plan.source() else {
+    let source = plan.source().and_then(|(request, _)| {
+        // A source keeps nothing of the schema it was opened under but this.
+        let endpoint = plan.state.event_endpoint(request.subgraph)?;
+        Some((request, endpoint))
+    });
+    let Some((mut request, endpoint)) = source else {
         // Nothing may be asked: the response says why.
         let nothing = Err(ogive_execute::no_events());
         let response = Box::pin(input.respond(&plan, opener, &telling, nothing)).await;
         return StreamEnd::Failed(response.json);
     };
-    // A source keeps nothing of the schema it was opened under but this.
-    let endpoints = Box::new([endpoint.clone()]);
     request.subgraph = 0;
     let headers = &input.opener.headers;
-    let transport = RequestTransport::new(&input.worker.client, &*endpoints, headers, None)
+    let transport = RequestTransport::new(&input.worker.client, &*endpoint, headers, None)
         .asked_by(Some(&context))
         .reporting_to(Some(&telling as &dyn Reporter));
     let mut opening = Some(transport.subscribe(request));

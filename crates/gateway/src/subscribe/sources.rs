@@ -4,7 +4,6 @@
 //! and one encoding for each event. The source runs on the worker of whoever came first; all others have a queue.
 
 use std::{
-    collections::BTreeMap,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -98,8 +97,8 @@ pub(crate) struct EventSource {
 
 #[derive(Debug, Default)]
 struct Subscribers {
-    /// In the order in which they came.
-    queues: BTreeMap<u64, Arc<EventQueue>>,
+    /// By number, which is the order in which they came.
+    queues: Vec<(u64, Arc<EventQueue>)>,
     /// Nobody can come any more.
     is_closed: bool,
 }
@@ -197,7 +196,7 @@ impl Sources {
         }
     }
     /// Nobody finds the source any more.
-    fn close(&self, source: &Arc<EventSource>) -> BTreeMap<u64, Arc<EventQueue>> {
+    fn close(&self, source: &Arc<EventSource>) -> Vec<(u64, Arc<EventQueue>)> {
         let mut shared = lock(&self.shared);
         source.forget(&mut shared);
         let mut subscribers = lock(&source.subscribers);
@@ -222,7 +221,9 @@ impl EventSource {
         if subscribers.is_closed {
             return false;
         }
-        subscribers.queues.insert(number, Arc::clone(queue));
+        let queues = &mut subscribers.queues;
+        let at = queues.partition_point(|(other, _)| *other < number);
+        queues.insert(at, (number, Arc::clone(queue)));
         true
     }
     /// Waits until nobody is subscribed any more, and lets nobody come then.
@@ -240,7 +241,7 @@ impl EventSource {
     fn keep(&self, mut is_kept: impl FnMut(u64, &EventQueue) -> bool) {
         let mut subscribers = lock(&self.subscribers);
         let queues = &mut subscribers.queues;
-        queues.retain(|number, queue| is_kept(*number, queue));
+        queues.retain(|(number, queue)| is_kept(*number, queue));
         let is_left = queues.is_empty();
         drop(subscribers);
         if is_left {
@@ -279,7 +280,7 @@ impl RunningSource {
     pub(crate) fn go_on_as(&self, key: Option<SourceKey>, for_opener: bool) -> bool {
         let mut shared = lock(&self.sources.shared);
         let subscribers = lock(&self.source.subscribers);
-        let mut numbers = subscribers.queues.keys();
+        let mut numbers = subscribers.queues.iter().map(|(number, _)| number);
         if for_opener && !numbers.all(|number| *number == self.source.opener) {
             return false;
         }
@@ -349,7 +350,7 @@ impl Drop for RunningSource {
             // A worker that has nothing more to serve ends, and its sources with it.
             self.end = StreamEnd::Drain;
         }
-        for queue in self.sources.close(&self.source).into_values() {
+        for (_, queue) in self.sources.close(&self.source) {
             queue.end(self.end.clone());
         }
     }
@@ -414,7 +415,12 @@ impl Drop for Subscriber {
         let counts = &self.source.counts;
         counts.open.fetch_sub(1, Ordering::Relaxed);
         let mut subscribers = lock(&self.source.subscribers);
-        subscribers.queues.remove(&self.number);
+        let at = subscribers
+            .queues
+            .binary_search_by_key(&self.number, |(number, _)| *number);
+        if let Ok(at) = at {
+            subscribers.queues.remove(at);
+        }
         let is_last = subscribers.queues.is_empty();
         drop(subscribers);
         if is_last {
