@@ -314,7 +314,7 @@ mod tests {
         let plain = part(StreamMedia::EventStream, PartFraming::Plain);
         assert_eq!(plain, "event: next\ndata: {}\n\n");
         let chunked = part(StreamMedia::EventStream, PartFraming::Chunked);
-        assert_eq!(chunked, "17\r\nevent: next\ndata: {}\n\n\r\n");
+        assert_eq!(chunked, "16\r\nevent: next\ndata: {}\n\n\r\n");
         let again = part(StreamMedia::EventStream, PartFraming::Chunked);
         assert_eq!(chunked.as_ptr(), again.as_ptr());
         let multipart = part(StreamMedia::Multipart, PartFraming::Plain);
