@@ -79,6 +79,12 @@ impl SourcePlan {
         let endpoint = self.state.endpoints.get(request.subgraph as usize)?;
         Some((request, endpoint))
     }
+    /// The same, for as long as the source lasts: it keeps nothing of the schema it was opened under but its endpoint.
+    pub(crate) fn lasting_source(&self) -> Option<(SubgraphRequest, Arc<[Endpoint; 1]>)> {
+        let (request, _) = self.source()?;
+        let endpoint = self.state.event_endpoint(request.subgraph)?;
+        Some((request, endpoint))
+    }
     /// What equal subscriptions are equal by; `None` if nobody can share this one.
     pub(crate) fn key(
         &self,

@@ -145,12 +145,7 @@ async fn serve(
         operation: name.as_deref(),
     };
     let opener = &input.opener;
-    let source = plan.source().and_then(|(request, _)| {
-        // A source keeps nothing of the schema it was opened under but this.
-        let endpoint = plan.state.event_endpoint(request.subgraph)?;
-        Some((request, endpoint))
-    });
-    let Some((mut request, endpoint)) = source else {
+    let Some((mut request, endpoint)) = plan.lasting_source() else {
         // Nothing may be asked: the response says why.
         let nothing = Err(ogive_execute::no_events());
         let response = Box::pin(input.respond(&plan, opener, &telling, nothing)).await;
