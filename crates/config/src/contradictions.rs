@@ -63,6 +63,7 @@ const TIMES: &[&[&str]] = &[
         "expires",
     ],
     &["authorization", "policies", "http", "timeout"],
+    &["authorization", "revocation", "check_interval"],
     &["coprocessor", "timeout"],
     &["coprocessor", "circuit_breaker", "window"],
     &[

@@ -7,8 +7,9 @@ use crate::{
     CoprocessorOptions, DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName,
     HeaderRule, IncrementalFormat, IntrospectionWord, LabelShare, Listen, LogFormat, OperationWord,
     Path, Pattern, PeerRange, PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule,
-    ReuseWord, SubscriptionOptions, TelemetryOptions, Url, WarnOnly, WhenMissing, decode::section,
-    scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
+    ReuseWord, RevocationOptions, SubscriptionOptions, TelemetryOptions, Url, WarnOnly,
+    WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
+    traffic::TrafficShapingOptions,
 };
 
 section! {
@@ -507,6 +508,8 @@ section! {
         pub introspection: IntrospectionWord = IntrospectionWord::All,
         /// With `enforce`: who decides what `@policy` asks for.
         pub policies: PolicyOptions = PolicyOptions::default(),
+        /// What becomes of what goes on by a credential that is withdrawn.
+        pub revocation: RevocationOptions = RevocationOptions::default(),
     }
 
     /// `authorization.claims`

@@ -43,6 +43,18 @@ section! {
     }
 }
 
+section! {
+    /// `authorization.revocation`
+    pub struct RevocationOptions {
+        /// How often credentials and policies are judged again by which subscriptions and answers in parts go on. One that was
+        /// withdrawn ends them so much later at the latest, beside the time for which its issuer, or who decides the policy, is
+        /// believed without asking again.
+        pub check_interval: Duration = Duration::seconds(10),
+        /// How long they go on while nobody can say whether the credential still holds, or what is decided of the policy.
+        pub unanswered_max: Duration = Duration::seconds(300),
+    }
+}
+
 /// What a policy asks of the claims of a caller, and of nothing else: what is decided is good for whatever the caller asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyCondition(pub Condition);

@@ -16,7 +16,7 @@ use crate::{
     admit::rates::Admission,
     coprocessor::settings::{CoprocessorStages, CoprocessorState},
     documents::Registered,
-    identify::tokens::Authentication,
+    identify::{revocation::Revocations, tokens::Authentication},
     options::GatewayOptions,
     policies::{Policies, policies},
     schema::refinement::Wakeup,
@@ -50,6 +50,8 @@ pub struct Gateway {
     pub(crate) sources: Arc<Sources>,
     /// Streams for many operations.
     pub(crate) streams: Arc<EventStreams>,
+    /// What goes on by a credential.
+    pub(crate) revocations: Arc<Revocations>,
     /// Itself, for what goes on behind requests.
     own: OnceLock<Weak<Gateway>>,
 }
@@ -112,6 +114,7 @@ impl Gateway {
             memory: Arc::new(MemoryBudget::new(memory_max)),
             sources: Arc::default(),
             streams: Arc::default(),
+            revocations: Arc::default(),
             own: OnceLock::new(),
         }
     }

@@ -13,6 +13,7 @@ use crate::{
     coprocessor::settings::CoprocessorSettings,
     documents::DocumentOptions,
     identify::proxies::Proxies,
+    identify::revocation_options::RevocationOptions,
     identify::tokens::AuthenticationOptions,
     policies::PolicyOptions,
     receive::{ReceiveLimits, uploads::UploadOptions},
@@ -51,6 +52,8 @@ pub struct GatewayOptions {
     pub demand_control: Option<ChargeOptions>,
     /// Rates of operations.
     pub operation_rates: Option<OperationRates>,
+    /// How often what goes on is judged again.
+    pub revocation: RevocationOptions,
     /// Who decides policies; `None` if nobody does.
     pub policies: Option<PolicyOptions>,
     /// How a coprocessor is asked; `None` if there is none.
@@ -127,6 +130,7 @@ impl GatewayOptions {
             authentication: AuthenticationOptions::new(config),
             demand_control: ChargeOptions::new(config),
             operation_rates: OperationRates::new(config),
+            revocation: RevocationOptions::new(config),
             policies: PolicyOptions::new(config),
             coprocessor: CoprocessorSettings::new(config),
             challenge: AuthenticationOptions::challenge(config),

@@ -334,7 +334,7 @@ impl Gateway {
         let options = &serving.options.observe;
         let watch = context.record.map(|record| Watch::new(record, options));
         let operation = OperationContext::new(&context.parts.headers)
-            .in_request(context.parts)
+            .in_request(context.parts, context.identity)
             .asked_by(context.identity.caller()?)
             .of_client(context.identity.client)
             .observed_by(watch.as_ref().map(|watch| watch as _).or(observer))

@@ -65,6 +65,9 @@ codes! {
     AUTHENTICATION_UNAVAILABLE 503 Gateway
         "The token cannot be checked: the keys of its issuer have not come yet, or whoever judges it does not answer."
         "Come back after the seconds of `retry-after`; the log says which key set cannot be fetched, or which issuer does not answer, and why."
+    AUTHORIZATION_CHANGED 200 Gateway
+        "What the caller of a subscription, or of an answer in parts, may see is not what it was when that began."
+        "Ask again: it is judged anew. See `authorization.revocation`."
     BATCHING_NOT_ENABLED 400 Client
         "The request is a list of requests, and `batching.enabled` is off."
         "Send one request at a time, or switch batching on."

@@ -4,6 +4,7 @@
 pub(crate) mod certificates;
 pub(crate) mod export;
 pub(crate) mod gauges;
+pub(crate) mod revocation;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -12,11 +13,12 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use ogive_config::Config;
 use ogive_server::operator::OperatorListener;
 use ogive_telemetry::metrics::text;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::LocalSet};
 
 use crate::{
     Gateway, ResponseBody,
     background::export::Exporter,
+    background::revocation::keep_judging,
     router::health::{asks_readiness, health},
     schema::refine::Refiner,
 };
@@ -154,6 +156,8 @@ async fn run(
         Arc::clone(&gateway),
         tls_interval,
     ));
+    let judging = LocalSet::new();
+    judging.spawn_local(keep_judging(Arc::clone(&gateway)));
     let failing = Arc::clone(&gateway);
     tokio::spawn(async move {
         loop {
@@ -163,7 +167,7 @@ async fn run(
     });
     let told = Arc::new(Notify::new());
     let mut exporting = tokio::spawn(exporter.run(Arc::clone(&told)));
-    stop.notified().await;
+    judging.run_until(stop.notified()).await;
     told.notify_one();
     if tokio::time::timeout(FLUSH_TIMEOUT, &mut exporting)
         .await

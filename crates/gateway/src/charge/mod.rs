@@ -17,7 +17,7 @@ use ogive_telemetry::{Metrics, Telemetry, codes, names::COST_OK};
 
 pub use options::{ChargeOptions, PlanLimits};
 
-use by_plan::charge_plan;
+pub(crate) use by_plan::charge_plan;
 
 use crate::{
     gateway::Gateway,

@@ -89,6 +89,7 @@ impl Gateway {
             client: &context.worker.client,
             sdl: tells_sdl.then(|| served.sdl(&serving.state.supergraph.api)),
             id: format!("{:032x}", self.telemetry.new_id()),
+            origin: (context.parts, context.identity),
             entries: ContextEntries::default().into(),
             memory: memory.beside(),
             address: context.identity.client,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, request::Parts};
 use ogive_base::Reservation;
 use ogive_config::Client as PeerClient;
 use ogive_coprocessor::{ContextEntries, Stage};
@@ -15,7 +15,7 @@ use ogive_transport::Client;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::settings::{CoprocessorStages, StageSettings};
-use crate::shared::observe::ObserveOptions;
+use crate::shared::{identity::Identity, observe::ObserveOptions};
 
 /// One HTTP request.
 pub(crate) struct CoprocessorRun<'a> {
@@ -24,6 +24,8 @@ pub(crate) struct CoprocessorRun<'a> {
     /// The schema, if a stage is told it.
     pub(crate) sdl: Option<&'a str>,
     pub(crate) id: String,
+    /// Its head as the client sent it, and who it is.
+    pub(crate) origin: (&'a Parts, &'a Identity),
     pub(crate) entries: RefCell<ContextEntries>,
     /// What counts messages while they are under way, and replies until the response has left.
     pub(crate) memory: Reservation,

@@ -29,6 +29,7 @@ impl Gateway {
         }
         Some(Identity {
             caller: Some(Box::new(caller)),
+            api_key: identity.api_key.clone(),
             ..Identity::like(identity)
         })
     }

@@ -3,8 +3,11 @@
 
 pub(crate) mod caller;
 pub(crate) mod caller_options;
+pub(crate) mod credential;
 pub mod explain_token;
 pub mod proxies;
+pub(crate) mod revocation;
+pub mod revocation_options;
 pub mod tokens;
 
 use std::sync::Arc;

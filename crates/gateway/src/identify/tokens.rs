@@ -300,8 +300,26 @@ impl Authentication {
         identity: &Identity,
         offload: &Offload,
     ) -> Option<Result<Arc<Caller>, RequestError>> {
-        let found = match self.options.credentials.find(&parts.headers) {
-            Ok(None) => return self.without_token(parts, identity),
+        let without =
+            || self.without_token(&identity.api_key, || self.certificate(parts, identity));
+        self.judge(self.token(&parts.headers), without, offload)
+            .await
+    }
+
+    /// The token of a request.
+    pub(crate) fn token<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h str>, TokenError> {
+        self.options.credentials.find(headers)
+    }
+
+    /// Who asks, by a token, or `without` one.
+    pub(crate) async fn judge(
+        &self,
+        token: Result<Option<&str>, TokenError>,
+        without: impl Fn() -> Option<Result<Arc<Caller>, RequestError>>,
+        offload: &Offload,
+    ) -> Option<Result<Arc<Caller>, RequestError>> {
+        let found = match token {
+            Ok(None) => return without(),
             Ok(Some(token)) => self.found(token),
             Err(error) => Found::Settled(Err(error)),
         };
@@ -320,33 +338,46 @@ impl Authentication {
             Ok(caller) => Ok(caller),
             Err(error) if self.options.goes_on && error.bearer_error().is_some() => {
                 tracing::debug!(%error, "a token is bad; its request goes on as if it had none");
-                return self.without_token(parts, identity);
+                return without();
             }
             Err(error) => Err(refusal(error)),
         })
     }
 
     /// Who asks, by what else there is than a token.
-    fn without_token(
+    pub(crate) fn without_token<'c>(
         &self,
-        parts: &Parts,
-        identity: &Identity,
+        api_key: &[HeaderValue],
+        certificate: impl FnOnce() -> Option<&'c ClientCertificate>,
     ) -> Option<Result<Arc<Caller>, RequestError>> {
-        let api_key = &identity.api_key;
         if let Some(keys) = self.api_keys.as_ref().filter(|_| !api_key.is_empty()) {
             return Some(keys.caller(api_key, now()).map_err(refused_key));
         }
-        // The certificate of a proxy is its own, not that of whom it speaks for, also if it says nothing of that one.
-        let (peer, mut proxies) = (identity.peer.client(), self.options.proxies.iter());
-        let is_spoken_for = proxies.any(|range| range.contains(peer));
-        let shown = parts.extensions.get::<ClientCertificate>();
-        let shown = shown.filter(|_| !is_spoken_for)?;
-        let certificates = self.certificates.as_ref()?;
+        let (shown, certificates) = (certificate()?, self.certificates.as_ref()?);
         Some(
             certificates
                 .caller(&shown.0, now())
                 .map_err(refused_certificate),
         )
+    }
+
+    /// Whether callers are known by API keys.
+    pub(crate) fn knows_api_keys(&self) -> bool {
+        self.api_keys.is_some()
+    }
+
+    /// The certificate that says who asks.
+    pub(crate) fn certificate<'r>(
+        &self,
+        parts: &'r Parts,
+        identity: &Identity,
+    ) -> Option<&'r ClientCertificate> {
+        self.certificates.as_ref()?;
+        // The certificate of a proxy is its own, not that of whom it speaks for, also if it says nothing of that one.
+        let (peer, mut proxies) = (identity.peer.client(), self.options.proxies.iter());
+        let is_spoken_for = proxies.any(|range| range.contains(peer));
+        let shown = parts.extensions.get::<ClientCertificate>();
+        shown.filter(|_| !is_spoken_for)
     }
 
     /// Who judges a token.

@@ -5,14 +5,13 @@
 //! - [`OperationContext`], of one GraphQL operation in it: what the caller may see, and what is decided on the way.
 
 use std::{
-    borrow::Cow,
     cell::{OnceCell, RefCell, RefMut},
     sync::Arc,
 };
 
 use http::{HeaderMap, HeaderValue, request::Parts};
 use ogive_base::Reservation;
-use ogive_config::{Client, Peer};
+use ogive_config::Client;
 use ogive_execute::Transport;
 use ogive_identity::Caller;
 use ogive_plan::Claims;
@@ -20,74 +19,15 @@ use ogive_schema::Schema;
 use ogive_telemetry::{Record, Telemetry};
 use ogive_transport::CallerContext;
 
+pub(crate) use crate::shared::identity::Identity;
 use crate::{
     coprocessor::run::{CoprocessorRun, OperationCoprocessor},
     receive::uploads::Entry,
     shared::cost_transport::{CostTransport, RefusedSubgraph},
-    shared::error::{RequestError, unauthenticated},
     shared::measured::Exceeded,
     shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
 };
-
-/// Who asks: what the identify stage has found, for all others.
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    /// Who sent it.
-    pub(crate) peer: Peer,
-    /// Who asks: the peer, or the client that a trusted proxy names.
-    pub(crate) client: Client,
-    /// What is known of the caller, or why it cannot be believed, which refuses what is GraphQL; `None` if nobody looked. In
-    /// a box, because most requests have none.
-    pub(crate) caller: Option<Box<Result<Arc<Caller>, RequestError>>>,
-    /// What it brings as its API key, which is in the headers no more.
-    pub(crate) api_key: Box<[HeaderValue]>,
-}
-
-impl Identity {
-    /// Of a peer of whom nothing else is known.
-    pub(crate) fn of(peer: Peer) -> Self {
-        Identity {
-            peer,
-            client: peer.client(),
-            caller: None,
-            api_key: Box::default(),
-        }
-    }
-    /// Of the same peer and client, of whom nothing else is known.
-    pub(crate) fn like(other: &Identity) -> Self {
-        Identity {
-            client: other.client,
-            ..Identity::of(other.peer)
-        }
-    }
-    /// The caller, if anybody is known.
-    pub(crate) fn caller(&self) -> Result<Option<Arc<Caller>>, RequestError> {
-        match self.caller.as_deref() {
-            None => Ok(None),
-            Some(Ok(caller)) => Ok(Some(Arc::clone(caller))),
-            Some(Err(error)) => Err(error.clone()),
-        }
-    }
-    /// Checks that somebody is known to ask, if that is required.
-    pub(crate) fn check(&self, is_required: bool, challenge: &str) -> Result<(), RequestError> {
-        let is_known = match self.caller.as_deref() {
-            None => false,
-            Some(Ok(caller)) => caller.granted.authenticated,
-            Some(Err(error)) => return Err(error.clone()),
-        };
-        if is_required && !is_known {
-            Err(unauthenticated(challenge))
-        } else {
-            Ok(())
-        }
-    }
-    /// What a claim says. What an unauthenticated caller claims counts for nothing.
-    pub(crate) fn claim(&self, name: &str) -> Option<Cow<'_, str>> {
-        let caller = self.caller.as_deref()?.as_ref().ok()?;
-        caller.claim(name)
-    }
-}
 
 /// One HTTP request: kept by the outermost function of the pipeline, and lent to all others.
 #[derive(Clone, Copy)]
@@ -110,6 +50,7 @@ pub struct OperationContext<'a> {
     pub headers: &'a HeaderMap,
     /// The head of its request, where it came in one.
     pub(crate) parts: Option<&'a Parts>,
+    identity: Option<&'a Identity>,
     /// Who asks, if anybody is known.
     caller: Option<Arc<Caller>>,
     /// What the subgraphs' answers add to the response's headers.
@@ -136,6 +77,7 @@ impl<'a> OperationContext<'a> {
         OperationContext {
             headers,
             parts: None,
+            identity: None,
             caller: None,
             added: RefCell::default(),
             observer: None,
@@ -170,10 +112,18 @@ impl<'a> OperationContext<'a> {
         changed.unwrap_or(self.headers)
     }
     /// Says in which request it came.
-    pub(crate) fn in_request(self, parts: &'a Parts) -> Self {
+    pub(crate) fn in_request(self, parts: &'a Parts, identity: &'a Identity) -> Self {
         OperationContext {
             parts: Some(parts),
+            identity: Some(identity),
             ..self
+        }
+    }
+    /// The head of its request as the client sent it, and what was found out by that.
+    pub(crate) fn origin(&self) -> Option<(&'a Parts, &'a Identity)> {
+        match self.coprocessor {
+            Some(told) => Some(told.run.origin),
+            None => self.parts.zip(self.identity),
         }
     }
     /// Who asks, to be kept.

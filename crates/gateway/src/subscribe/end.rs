@@ -45,6 +45,7 @@ impl EndLog {
                     StreamEnd::Failed(_) => "failed",
                     StreamEnd::Overflow => "overflow",
                     StreamEnd::Expired => "expired",
+                    StreamEnd::Revoked(_) => "revoked",
                     StreamEnd::Reload => "reload",
                     StreamEnd::Drain => "drain",
                 };

@@ -121,7 +121,9 @@ fn heartbeat(media: StreamMedia) -> Vec<u8> {
 pub(crate) fn told(end: &StreamEnd) -> Option<Bytes> {
     let (code, message) = match end {
         StreamEnd::Complete => return None,
-        StreamEnd::Failed(response) => return Some(response.clone()),
+        StreamEnd::Failed(response) | StreamEnd::Revoked(response) => {
+            return Some(response.clone());
+        }
         StreamEnd::Overflow => (
             codes::SUBSCRIPTION_OVERFLOW,
             "the events of this subscription were not taken in time, and it has ended: subscribe again",

@@ -112,6 +112,7 @@ impl Gateway {
                 .map(|line| EndLog::new(Arc::clone(&self.telemetry), line)),
         );
         subscriber.expire(context.caller().and_then(expires_after));
+        subscriber.watch(|queue| self.watch(run, &planned.plan, queue));
         if let Some(source) = new {
             let handles = self.handle_of().zip(worker.handle());
             let (gateway, worker) = handles.ok_or_else(no_subscriptions)?;

@@ -13,7 +13,7 @@ use ogive_plan::{Fetch, Granted, OperationKind, Plan};
 use ogive_transport::{Endpoint, RequestTransport};
 
 use crate::{
-    charge::charge,
+    charge::{charge, charge_plan},
     execute::{locals, operation_names},
     gateway::{Gateway, Serving},
     plan::plan_fairly,
@@ -135,7 +135,11 @@ impl SourcePlan {
         }
         let (operation, headers) = (Arc::clone(&prepared.operation), context.headers);
         let planned = plan_fairly(state, &operation, headers, means, permit).await;
-        self.by(state, prepared, planned.ok()?.0)
+        let planned = planned.ok()?.0;
+        if let Some(control) = &serving.options.demand_control {
+            charge_plan(control, state, (&prepared, &planned), worker, &context).ok()?;
+        }
+        self.by(state, prepared, planned)
     }
 
     /// The request of the client, once more.

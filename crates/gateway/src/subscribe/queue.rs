@@ -113,6 +113,8 @@ pub(crate) enum StreamEnd {
     Overflow,
     /// The token has expired.
     Expired,
+    /// The credential was withdrawn; the response says how it is refused now.
+    Revoked(Bytes),
     /// Another schema or configuration is served.
     Reload,
     /// The process stops.

@@ -15,8 +15,9 @@ use ogive_server::ClientCertificate;
 use serde_json::{Map, Value};
 
 use crate::{
-    gateway::Gateway, receive::WholeBody, shared::context::Identity, shared::error::RequestError,
-    shared::worker::WorkerState, subscribe::SubscriberSlot, subscribe::sources::Subscriber,
+    gateway::Gateway, identify::credential::Credential, receive::WholeBody,
+    shared::context::Identity, shared::error::RequestError, shared::worker::WorkerState,
+    subscribe::SubscriberSlot, subscribe::sources::Subscriber,
 };
 
 /// Who sends operations, and what the head of each of them is.
@@ -67,6 +68,12 @@ impl OperationSender {
         let caller = Box::pin(introduced).await?;
         self.template.extend(headers);
         Ok(caller)
+    }
+    /// By what operations go on from now on.
+    pub(crate) fn credential(&self) -> Option<Arc<Credential>> {
+        let authentication = self.gateway.authentication()?;
+        let credential = authentication.credential(&self.head(None), &self.identity);
+        credential.map(Arc::new)
     }
     /// The head of an operation's request.
     pub(crate) fn head(&self, slot: Option<SubscriberSlot>) -> Parts {

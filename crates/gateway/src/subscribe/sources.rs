@@ -6,7 +6,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
@@ -23,6 +23,10 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
+use crate::identify::{
+    credential::Credential,
+    revocation::{Revocable, RevocationGuard, Revoked},
+};
 pub use crate::subscribe::counts::SubscriptionCounts;
 use crate::subscribe::{
     counts::{CountsBySubgraph, SubgraphCounts},
@@ -179,6 +183,7 @@ impl Sources {
             expiry: None,
             timer: None,
             end_log: None,
+            watch: None,
         };
         Some((subscriber, is_new.then_some(source)))
     }
@@ -356,6 +361,15 @@ impl Drop for RunningSource {
     }
 }
 
+impl Revocable for EventQueue {
+    fn revoke(&self, how: Revoked) {
+        self.cut(match how {
+            Revoked::Credential(response) => StreamEnd::Revoked(response),
+            Revoked::Authorization(response) => StreamEnd::Failed(response),
+        });
+    }
+}
+
 /// One subscription of one client. Dropping it leaves.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
@@ -369,6 +383,8 @@ pub(crate) struct Subscriber {
     timer: Option<Pin<Box<Sleep>>>,
     /// What logs its end, if anybody wants that.
     end_log: Option<Box<EndLog>>,
+    /// Ends it when its credential is withdrawn.
+    watch: Option<RevocationGuard>,
 }
 
 impl Subscriber {
@@ -378,12 +394,28 @@ impl Subscriber {
         self.timer = None;
     }
     /// Goes on by a fresh credential of the same caller, and so does the source.
-    pub(crate) fn renew(&mut self, headers: &HeaderMap, caller: Option<&Arc<Caller>>) {
+    pub(crate) fn renew(
+        &mut self,
+        headers: &HeaderMap,
+        caller: Option<&Arc<Caller>>,
+        credential: &Option<Arc<Credential>>,
+    ) {
+        if let Some(watch) = &self.watch {
+            watch.renew(credential.clone());
+        }
         self.expire(caller.and_then(|caller| expires_after(caller)));
         *lock(&self.source.renewed) = Some(Opener {
             headers: headers.clone(),
             caller: caller.cloned(),
         });
+    }
+    /// Ends it when its credential is withdrawn.
+    pub(crate) fn watch(
+        &mut self,
+        with: impl FnOnce(Weak<dyn Revocable>) -> Option<RevocationGuard>,
+    ) {
+        let queue: Weak<EventQueue> = Arc::downgrade(&self.queue);
+        self.watch = with(queue);
     }
     /// What comes next.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<StreamStep> {

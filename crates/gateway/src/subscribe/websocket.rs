@@ -258,7 +258,8 @@ impl Driver {
             Turn::Received(Received::Broken(_)) => Err(None),
             Turn::Answered(at, Answer::Stream(mut subscriber)) => {
                 if let Some(caller) = &self.renewed {
-                    subscriber.renew(&self.start.sender.template, caller.as_ref());
+                    let sender = &self.start.sender;
+                    subscriber.renew(&sender.template, caller.as_ref(), &sender.credential());
                 }
                 self.operations[at].state = OperationState::Streaming(subscriber);
                 Ok(())
@@ -401,9 +402,11 @@ impl Driver {
         if Owner::of(caller.as_deref()) != self.owner {
             return Err(Some(Close::forbidden()));
         }
+        let sender = &self.start.sender;
+        let credential = sender.credential();
         for operation in &mut self.operations {
             if let OperationState::Streaming(subscriber) = &mut operation.state {
-                subscriber.renew(&self.start.sender.template, caller.as_ref());
+                subscriber.renew(&sender.template, caller.as_ref(), &credential);
             }
         }
         self.renewed = Some(caller);
@@ -428,7 +431,7 @@ impl Driver {
         match end {
             StreamEnd::Reload => return Err(Some(Close::service_restart())),
             StreamEnd::Drain => return Err(Some(Close::going_away())),
-            StreamEnd::Expired => return Err(Some(Close::forbidden())),
+            StreamEnd::Expired | StreamEnd::Revoked(_) => return Err(Some(Close::forbidden())),
             StreamEnd::Complete | StreamEnd::Failed(_) | StreamEnd::Overflow => {}
         }
         let id = self.operations.swap_remove(at).id;

@@ -9,6 +9,7 @@ mod over_http;
 mod over_websocket;
 mod protocols;
 mod reload;
+mod revoked;
 mod single_connection;
 pub(crate) mod violations;
 

@@ -147,6 +147,9 @@ fn what_cannot_go_on_ends_so_that_clients_come_back() {
     let known = "authorization: { claims: { header: x-claims, trusted: [127.0.0.1] } }
 ";
     ends("callers are known in another way", &GRAPH, known);
+    let plan = "demand_control: { enabled: true, mode: enforce, strategy: { static_estimated: { max: 1000, \
+                max_subgraph_requests: 1 } } }\n";
+    ends("its plan takes more than it may now", &GRAPH, plan);
 }
 
 #[test]
