@@ -20,8 +20,18 @@ pub struct OptionRow {
     pub doc: String,
 }
 
+/// What the kind of a section is called.
+const SECTION: &str = "section";
+
 /// Every option, in order of documentation.
 pub fn options() -> Vec<OptionRow> {
+    let mut rows = rows();
+    rows.retain(|row| row.kind != SECTION);
+    rows
+}
+
+/// Every option, and before those of a section that may be left out what it means that it is there.
+pub fn rows() -> Vec<OptionRow> {
     let mut rows = Vec::new();
     Config::default().describe("", &[], &mut rows);
     rows
@@ -257,8 +267,13 @@ impl<T: Describe + Sample> Describe for Option<T> {
         }
         let start = rows.len();
         T::sample().describe(path, doc, rows);
+        let is_section = rows.get(start).is_some_and(|first| first.path != path);
         for row in &mut rows[start..] {
             row.default.clear();
+        }
+        if is_section {
+            row(path, SECTION, String::new(), doc, rows);
+            rows[start..].rotate_right(1);
         }
     }
 }

@@ -5,14 +5,17 @@ use ogive_base::Sources;
 use super::*;
 
 fn load_text(text: &str) -> Result<Config, String> {
-    let mut sources = Sources::new();
-    let id = sources.add("ogive.yaml", text);
-    let env = |name: &str| match name {
+    load_in(text, |name| match name {
         "PORT" => Some("4321".to_owned()),
         "EMPTY" => Some(String::new()),
         "YAML" => Some("a: {b".to_owned()),
         _ => None,
-    };
+    })
+}
+
+fn load_in(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Config, String> {
+    let mut sources = Sources::new();
+    let id = sources.add("ogive.yaml", text);
     load(id, text, &env).map_err(|errors| {
         errors
             .iter()
@@ -278,13 +281,22 @@ fn every_option_is_documented() {
     assert_eq!(found("limits.http_max_request_bytes"), Some("2MB"));
     assert_eq!(found("headers.subgraphs.<name>.request"), Some(""));
     assert_eq!(found("override_subgraph_url.<name>"), Some(""));
+    let all = reference::rows();
+    let retry = all
+        .iter()
+        .find(|row| row.path == "traffic_shaping.all.retry");
+    let retry = retry.expect("sections that may be left out have a row");
+    assert!(retry.doc.contains("Default never"), "{}", retry.doc);
+    for row in &all {
+        assert!(!row.doc.is_empty(), "{} has no documentation", row.path);
+    }
 }
 
 /// The page of the documentation; `BLESS=1` rewrites it.
 #[test]
 fn the_reference_page_is_up_to_date() {
     let mut page = include_str!("reference.md").to_owned();
-    for row in reference::options() {
+    for row in reference::rows() {
         let default = match row.default.as_str() {
             "" => String::new(),
             default => format!("`{default}`"),
@@ -298,24 +310,34 @@ fn the_reference_page_is_up_to_date() {
     ogive_testbase::assert_recorded(path, &page);
 }
 
-/// The examples of the pages are configurations.
+/// The examples of the pages are configurations, but for those whose first key is none of ours.
 #[test]
 fn the_examples_of_the_pages_can_be_loaded() {
-    let pages = [
-        include_str!("reference.md"),
-        include_str!("../../../docs/headers.md"),
-        include_str!("../../../docs/observability.md"),
-        include_str!("../../../docs/lifecycle.md"),
-    ];
-    let examples: Vec<&str> = pages
-        .iter()
-        .flat_map(|page| page.split("```yaml\n").skip(1))
-        .map(|rest| rest.split("```").next().unwrap())
-        .collect();
-    assert!(examples.len() >= 4);
-    for example in examples {
-        load_text(example).unwrap_or_else(|errors| panic!("{errors}"));
+    // Files of `ogive mock` have keys of the same names.
+    const OTHERS: &str = "mock.md";
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let (mut checked, mut wrong) = (0, Vec::new());
+    for page in std::fs::read_dir(docs).unwrap() {
+        let path = page.unwrap().path();
+        if path.extension().is_none_or(|e| e != "md") || path.ends_with(OTHERS) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for rest in text.split("```yaml\n").skip(1) {
+            let example = rest.split("```").next().unwrap();
+            let key = example.split(':').next().unwrap();
+            if !Config::OPTIONS.iter().any(|option| option.name == key) {
+                continue;
+            }
+            checked += 1;
+            let loaded = load_in(example, |name| Some(name.to_lowercase()));
+            if let Err(errors) = loaded {
+                wrong.push(format!("{}: {errors}", path.display()));
+            }
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked >= 40, "{checked}");
 }
 
 #[test]
