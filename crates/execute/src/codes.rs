@@ -64,7 +64,7 @@ pub const CODES: &[CodeInfo] = &[
     },
     CodeInfo {
         code: INVALID_INITIAL_COUNT,
-        meaning: "The variable of `initialCount` of a `@stream` is negative.",
+        meaning: "The variable of `initialCount` of a `@stream` is negative or null.",
         remedy: "Send 0 or more.",
     },
     CodeInfo {

@@ -50,14 +50,17 @@ impl<'p> Streams<'p> {
         let value = |variable: Option<u32>| variables.get(variable? as usize)?.as_deref();
         let in_effect = (deferral.streams.iter()).filter(|s| value(s.variable) != Some("false"));
         let rows = in_effect.map(|stream| {
-            let count = value(stream.initial_variable).and_then(|text| text.parse::<i64>().ok());
-            let count = count.unwrap_or(stream.initial_count.into());
+            // Null where none may be is an error, and not the default.
+            let count = value(stream.initial_variable).map_or_else(
+                || Some(stream.initial_count.into()),
+                |text| text.parse::<i64>().ok(),
+            );
             let layout = plan.layouts.get(stream.layout);
             let entry = layout.and_then(|layout| layout.output.get(stream.entry as usize));
             Row {
                 layout: stream.layout,
                 entry: stream.entry as usize,
-                initial: u32::try_from(count).ok(),
+                initial: count.and_then(|count| u32::try_from(count).ok()),
                 label: stream.label.as_deref(),
                 slot: match entry.map(|entry| &entry.source) {
                     Some(OutSource::Object(slot)) => Some(*slot),

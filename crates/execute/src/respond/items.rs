@@ -104,7 +104,8 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
         cut: Cut,
     ) {
         let Some(initial) = cut else {
-            let message = || Cow::Borrowed("The argument initialCount of @stream is negative.");
+            let message =
+                || Cow::Borrowed("The argument initialCount of @stream is negative or null.");
             self.push_error(codes::INVALID_INITIAL_COUNT, message, &[]);
             return self.put_null(Null { explained: true });
         };
