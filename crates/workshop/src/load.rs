@@ -127,6 +127,8 @@ pub fn warnings(loaded: &[Loaded], composed: &Composed) -> Vec<Diagnostic> {
         out.push(warning);
     };
     let mut sorted: Vec<&Loaded> = loaded.iter().filter(|s| s.url.is_empty()).collect();
+    // A message broker stands in for the others.
+    sorted.retain(|subgraph| !subgraph.sdl.contains("@edfs__"));
     sorted.sort_by_key(|s| &s.name);
     for subgraph in sorted {
         let name = &subgraph.name;
