@@ -107,6 +107,16 @@ impl ResponseBody {
             }
         }
     }
+    /// Its parts, if it comes in parts: for whoever sends them in another way than HTTP does.
+    pub fn take_parts(&mut self) -> Option<PartStream> {
+        match self.coding.take() {
+            Some(Coding::Parts(parts)) => Some(parts.0),
+            coding => {
+                self.coding = coding;
+                None
+            }
+        }
+    }
     /// Whether it comes in parts.
     pub fn is_in_parts(&self) -> bool {
         matches!(self.coding, Some(Coding::Parts(_) | Coding::Events(_)))

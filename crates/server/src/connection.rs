@@ -37,7 +37,7 @@ use crate::{
     draining::drained,
     driven::{Driven, Error},
     events::PartFraming,
-    http1, http2,
+    http1, http2, http2_upgrade,
     io::{Bytes, HEAD_FREE},
     listener::Accepted,
     places::{GUEST_TIME, Kind, PlaceGuard},
@@ -183,6 +183,10 @@ fn answer<S: Service>(
     };
     let hears_body = connection.version < Version::HTTP_2 && parts.method != Method::HEAD;
     Box::pin(async move {
+        let mut upgraded = None;
+        if connection.version == Version::HTTP_2 && parts.method == Method::CONNECT {
+            upgraded = http2_upgrade::translate(&mut parts);
+        }
         let activity = &connection.activity;
         if activity.timed && !activity.is_running() {
             // Since the last answer was ready; the parser's own time begins when all of it is sent.
@@ -223,7 +227,10 @@ fn answer<S: Service>(
                     .await
             }
         };
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        if let Some(upgraded) = upgraded {
+            let write_timeout = connection.shared.options.write_timeout;
+            http2_upgrade::go_on(upgraded, &mut response, activity, write_timeout);
+        } else if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             activity.upgrade.set(response.body_mut().take_upgrade());
         }
         let events = hears_body.then(|| response.body_mut().take_events());

@@ -37,6 +37,7 @@ where
     let serving = http2::Builder::new(LocalExecutor)
         .timer(TokioTimer::new())
         .max_concurrent_streams(options.http2_streams_max)
+        .enable_connect_protocol()
         .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
         .max_local_error_reset_streams(options.http2_resets_max as usize)
         .max_header_list_size(options.header_bytes().ceiling.min(u32::MAX as usize) as u32)

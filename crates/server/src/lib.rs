@@ -33,6 +33,7 @@ pub mod events;
 mod framing;
 mod http1;
 mod http2;
+mod http2_upgrade;
 mod io;
 mod listener;
 pub mod operator;

@@ -34,7 +34,8 @@ pub fn is_asked(headers: &HeaderMap) -> bool {
     has_token(headers, &UPGRADE, "websocket")
 }
 
-/// The headers with which a request for a connection is answered, with status 101.
+/// The headers with which a request for a connection is answered, with status 101. Over HTTP/2 `upgrade` stands for the
+/// extended `CONNECT` that it is (RFC 8441), which has no key.
 pub fn accept(
     (method, version): (&Method, Version),
     headers: &HeaderMap,
@@ -48,12 +49,13 @@ pub fn accept(
             "an upgrade to WebSocket is a GET request",
         ));
     }
-    if version != Version::HTTP_11 {
+    let is_stream = version == Version::HTTP_2;
+    if version != Version::HTTP_11 && !is_stream {
         return Err(UpgradeRefusal::Malformed(
-            "an upgrade to WebSocket needs HTTP/1.1",
+            "an upgrade to WebSocket needs HTTP/1.1 or an extended CONNECT of HTTP/2",
         ));
     }
-    if !has_token(headers, &CONNECTION, "upgrade") {
+    if !is_stream && !has_token(headers, &CONNECTION, "upgrade") {
         return Err(UpgradeRefusal::Malformed(
             "`connection` does not say `upgrade`",
         ));
@@ -65,6 +67,14 @@ pub fn accept(
     {
         return Err(UpgradeRefusal::Version);
     }
+    let mut answer = HeaderMap::new();
+    if let Some(protocol) = protocol {
+        let name = HeaderValue::from_static(protocol.name());
+        answer.insert(SEC_WEBSOCKET_PROTOCOL, name);
+    }
+    if is_stream {
+        return Ok(answer);
+    }
     let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
     let key = match (keys.next(), keys.next()) {
         (Some(key), None) if is_key(key.as_bytes()) => key,
@@ -74,14 +84,9 @@ pub fn accept(
             ));
         }
     };
-    let mut answer = HeaderMap::new();
     answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
     answer.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     answer.insert(SEC_WEBSOCKET_ACCEPT, accept_value(key.as_bytes()));
-    if let Some(protocol) = protocol {
-        let name = HeaderValue::from_static(protocol.name());
-        answer.insert(SEC_WEBSOCKET_PROTOCOL, name);
-    }
     Ok(answer)
 }
 
