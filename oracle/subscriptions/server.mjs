@@ -1,6 +1,7 @@
 // Subgraphs of others that send events: prints their URLs as one line of JSON, and serves until its input ends.
 import { createServer } from "node:http";
 import { ApolloServer, HeaderMap } from "@apollo/server";
+import { ApolloServerPluginSubscriptionCallback } from "@apollo/server/plugin/subscriptionCallback";
 import * as graphql from "graphql";
 import { useServer } from "graphql-ws/use/ws";
 import { createSchema, createYoga } from "graphql-yoga";
@@ -54,9 +55,8 @@ SubscriptionServer.create(
   { server: legacy, path: "/" },
 );
 
-const apollo = new ApolloServer({ schema });
-await apollo.start();
-const both = createServer(async (request, response) => {
+/** Serves requests by an Apollo Server. */
+const serve = (apollo) => async (request, response) => {
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);
   const headers = new HeaderMap();
@@ -76,11 +76,19 @@ const both = createServer(async (request, response) => {
     for await (const chunk of answer.body.asyncIterator) response.write(chunk);
     response.end();
   }
-});
+};
+const apollo = new ApolloServer({ schema });
+await apollo.start();
+const both = createServer(serve(apollo));
 useServer(options, new WebSocketServer({ server: both, path: "/" }));
 
+// Its plugin sends events by requests, and tries each of them as often as it does by default.
+const calling = new ApolloServer({ schema, plugins: [ApolloServerPluginSubscriptionCallback()] });
+await calling.start();
+const callback = createServer(serve(calling));
+
 const urls = {};
-for (const [name, server] of Object.entries({ yoga: http, modern, legacy, apollo: both })) {
+for (const [name, server] of Object.entries({ yoga: http, modern, legacy, apollo: both, callback })) {
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
   urls[name] = `http://127.0.0.1:${server.address().port}/`;
 }

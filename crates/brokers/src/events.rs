@@ -142,7 +142,7 @@ impl Stream for BrokerEvents<'_> {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         let this = &mut *self;
         if let Some(message) = this.handed.take() {
-            message.take();
+            message.hand_on();
         }
         if this.is_over {
             return Poll::Ready(None);
@@ -154,7 +154,7 @@ impl Stream for BrokerEvents<'_> {
                         this.handed = Some(message);
                         return Poll::Ready(Some(Ok(response)));
                     }
-                    None => message.take(),
+                    None => message.pass_over(),
                 },
                 Poll::Ready(Item::Lost(why)) => {
                     (this.source.on_loss)(&this.source.lost(&why));

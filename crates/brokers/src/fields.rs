@@ -1,5 +1,7 @@
 //! The root fields of one event subgraph, and what has to be known of its types.
 
+use std::collections::BTreeSet;
+
 use ogive_base::FastMap;
 use ogive_federation::{Broker, EventAction, EventField, StreamConsumer, SubgraphId, Supergraph};
 use ogive_schema::{ConstValue, OperationKind, TypeId};
@@ -111,23 +113,25 @@ impl EventFields {
         }
         out
     }
-    /// Everything of it as text, in an order that is always the same.
-    pub(crate) fn describe(&self) -> String {
-        let mut lines = Vec::new();
-        for (kind, roots) in self.roots.iter().enumerate() {
-            lines.extend(
-                roots
-                    .iter()
-                    .map(|(name, field)| format!("{kind} {name} {field:?}")),
-            );
-        }
-        for (name, ty) in &self.types {
+    /// Everything that the answers of a subscription's root field depend on as text, in an order that is always the same:
+    /// what it is bound to, and the types that can be reached from what it returns.
+    pub(crate) fn describe(&self, name: &str) -> Option<String> {
+        let root = self.get(OperationKind::Subscription, name)?;
+        let mut lines = vec![format!("{name} {root:?}")];
+        let mut waiting = vec![&*root.returns];
+        let mut seen = BTreeSet::new();
+        while let Some(name) = waiting.pop() {
+            let Some(ty) = self.types.get(name).filter(|_| seen.insert(name)) else {
+                continue;
+            };
             let mut fields: Vec<_> = ty.fields.iter().collect();
             fields.sort_unstable();
             lines.push(format!("{name} {:?} {fields:?}", ty.possible));
+            waiting.extend(ty.possible.iter().map(|name| &**name));
+            waiting.extend(fields.into_iter().map(|(_, (of, _))| &**of));
         }
         lines.sort_unstable();
-        lines.join("\n")
+        Some(lines.join("\n"))
     }
     /// A root field.
     pub(crate) fn get(&self, kind: OperationKind, name: &str) -> Option<&BoundField> {

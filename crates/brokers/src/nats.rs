@@ -4,6 +4,7 @@
 //! streams are the server's, so they are not.
 
 use std::{
+    collections::VecDeque,
     future::poll_fn,
     pin::Pin,
     sync::{Arc, Weak},
@@ -19,7 +20,11 @@ use async_nats::{
 use bytes::Bytes;
 use futures_core::Stream;
 use ogive_federation::Broker;
-use tokio::{runtime::Handle, sync::OnceCell, time::timeout};
+use tokio::{
+    runtime::Handle,
+    sync::OnceCell,
+    time::{Interval, timeout},
+};
 
 use crate::{
     channels::{ChannelKey, ChannelTable, OutgoingError, in_time},
@@ -32,6 +37,10 @@ use crate::{
 const KEPT_MAX: usize = 65_536;
 /// How many messages of a stream are asked for at a time.
 const BATCH: usize = 64;
+/// So many messages are remembered before those are forgotten that are done.
+const WAITING_MAX: usize = 8 * BATCH;
+/// The server is told no more often than this of what waits.
+const TOLD_MIN: Duration = Duration::from_millis(50);
 /// How long we wait for the sign that the server has seen a subscription, once there is a connection.
 const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
@@ -251,10 +260,26 @@ fn noted(heard: &Weak<ChannelTable>, event: Event) {
                 channel.overflow();
             }
         }
-        Event::ServerError(error) => heard.trouble(Broker::Nats, error.to_string()),
+        Event::ServerError(error) => {
+            let why = error.to_string();
+            if let Some(subject) = refused_subject(&why) {
+                let channel = heard.get(&ChannelKey::Named(subject.into()));
+                if let Some(channel) = channel {
+                    channel.refuse(&why);
+                }
+            }
+            heard.trouble(Broker::Nats, why);
+        }
         Event::ClientError(error) => heard.trouble(Broker::Nats, error.to_string()),
         Event::LameDuckMode | Event::Draining | Event::Closed => {}
     }
+}
+
+/// The subject to which the server does not let us subscribe, if that is what it says.
+fn refused_subject(why: &str) -> Option<&str> {
+    const SAID: &str = "permissions violation for subscription to \"";
+    let at = why.to_ascii_lowercase().find(SAID)? + SAID.len();
+    why.get(at..)?.split('"').next()
 }
 
 /// Hears a subject. The library subscribes again after a loss.
@@ -308,10 +333,10 @@ async fn follow(
     let (mut attempt, mut was_heard) = (0, false);
     loop {
         match open(client, key).await {
-            Ok(messages) => {
+            Ok((messages, ack_wait)) => {
                 (attempt, was_heard) = (0, true);
                 channel.heard();
-                let why = pass_on(messages, channel, runtime).await;
+                let why = pass_on((messages, ack_wait), channel, runtime).await;
                 let Some(why) = why else {
                     return;
                 };
@@ -327,7 +352,7 @@ async fn follow(
     }
 }
 
-async fn open(client: &Client, key: &ChannelKey) -> Result<pull::Stream, String> {
+async fn open(client: &Client, key: &ChannelKey) -> Result<(pull::Stream, Duration), String> {
     let ChannelKey::Durable {
         stream,
         consumer,
@@ -354,14 +379,23 @@ async fn open(client: &Client, key: &ChannelKey) -> Result<pull::Stream, String>
     }
     let consumer = found.get_or_create_consumer(consumer, config).await;
     let consumer = consumer.map_err(|error| error.to_string())?;
+    let ack_wait = consumer.cached_info().config.ack_wait;
     let messages = consumer.stream().max_messages_per_batch(BATCH);
     let messages = messages.heartbeat(Duration::from_secs(5)).messages().await;
-    messages.map_err(|error| error.to_string())
+    let messages = messages.map_err(|error| error.to_string())?;
+    Ok((messages, ack_wait))
 }
 
-/// Passes messages on until nobody wants them, or they stop; why they did.
-async fn pass_on(messages: pull::Stream, channel: &Channel, runtime: &Handle) -> Option<String> {
+/// Passes messages on until nobody wants them, or they stop; why they did. The server sends again what is not acknowledged
+/// within `ack_wait`, so it is told of what still waits.
+async fn pass_on(
+    (messages, ack_wait): (pull::Stream, Duration),
+    channel: &Channel,
+    runtime: &Handle,
+) -> Option<String> {
     let mut messages = Box::pin(messages);
+    let mut waiting: VecDeque<Weak<Message>> = VecDeque::new();
+    let mut ticks = tokio::time::interval((ack_wait / 3).max(TOLD_MIN));
     let message = |message: jetstream::Message| {
         let (message, acker) = message.split();
         let runtime = runtime.clone();
@@ -386,15 +420,61 @@ async fn pass_on(messages: pull::Stream, channel: &Channel, runtime: &Handle) ->
                 return None;
             }
             found = next(&mut messages) => match found {
-                Some(Ok(found)) => channel.push_patiently(&message(found)).await,
+                Some(Ok(found)) => {
+                    let found = message(found);
+                    if waiting.len() >= WAITING_MAX {
+                        waiting.retain(|message| message.strong_count() > 0);
+                    }
+                    waiting.push_back(Arc::downgrade(&found));
+                    tell_all(&mut waiting, channel.push_patiently(&found), &mut ticks).await;
+                }
                 Some(Err(error)) => return Some(error.to_string()),
                 None => return Some("the stream has ended".to_owned()),
-            }
+            },
+            _ = ticks.tick() => tell(&mut waiting).await,
         }
+    }
+}
+
+/// Tells of what waits while something else is done.
+async fn tell_all(
+    waiting: &mut VecDeque<Weak<Message>>,
+    work: impl Future<Output = ()>,
+    ticks: &mut Interval,
+) {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            () = &mut work => return,
+            _ = ticks.tick() => tell(waiting).await,
+        }
+    }
+}
+
+/// Tells the server of what is still looked at.
+async fn tell(waiting: &mut VecDeque<Weak<Message>>) {
+    waiting.retain(|message| message.strong_count() > 0);
+    for message in waiting.iter().filter_map(Weak::upgrade) {
+        message.is_looked_at().await;
     }
 }
 
 /// The next one of a stream.
 async fn next<S: Stream + ?Sized>(stream: &mut Pin<Box<S>>) -> Option<S::Item> {
     poll_fn(|cx| stream.as_mut().poll_next(cx)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subject_of_a_refusal_is_read() {
+        let of = |text| refused_subject(text);
+        let said = "nats: Permissions Violation for Subscription to \"orders.*\"";
+        assert_eq!(of(said), Some("orders.*"));
+        let queued = "permissions violation for subscription to \"a\" using queue \"q\"";
+        assert_eq!(of(queued), Some("a"));
+        assert_eq!(of("Permissions Violation for Publish to \"a\""), None);
+    }
 }

@@ -93,8 +93,13 @@ impl Provider {
     pub(crate) fn last_trouble(&self) -> String {
         self.shared.last_trouble()
     }
-    /// Lets a queue hear a channel.
-    pub(crate) fn hear(&self, key: &ChannelKey, feed: &Arc<Feed>) -> Arc<Channel> {
+    /// Lets a queue hear a channel, of which so many may be durable positions.
+    pub(crate) fn hear(
+        &self,
+        key: &ChannelKey,
+        feed: &Arc<Feed>,
+        durable_max: usize,
+    ) -> Arc<Channel> {
         let mut channels = lock(&self.shared.channels);
         if let Some(channel) = channels.get(key)
             && channel.enter(feed)
@@ -103,6 +108,10 @@ impl Provider {
         }
         let channel = Arc::new(Channel::new());
         channel.enter(feed);
+        if !has_room(channels.keys(), key, durable_max) {
+            channel.refuse("there are as many durable positions as `events.max_durable_positions`");
+            return channel;
+        }
         channels.insert(key.clone(), Arc::clone(&channel));
         drop(channels);
         match &self.driver {
@@ -141,10 +150,40 @@ impl Provider {
     }
 }
 
+/// Whether there may be another channel of this kind.
+fn has_room<'k>(
+    known: impl Iterator<Item = &'k ChannelKey>,
+    wanted: &ChannelKey,
+    durable_max: usize,
+) -> bool {
+    let is_durable = |key: &&ChannelKey| matches!(key, ChannelKey::Durable { .. });
+    !is_durable(&wanted) || known.filter(is_durable).count() < durable_max
+}
+
 impl std::fmt::Debug for Provider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Provider")
             .field("broker", &self.broker)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_only_so_many_durable_positions() {
+        let named = ChannelKey::Named("a".into());
+        let durable = |consumer: &str| ChannelKey::Durable {
+            stream: "s".into(),
+            consumer: consumer.into(),
+            subjects: Vec::new(),
+            inactive: None,
+        };
+        let known = [named.clone(), durable("1"), durable("2")];
+        assert!(has_room(known.iter(), &durable("3"), 3));
+        assert!(!has_room(known.iter(), &durable("3"), 2));
+        assert!(has_room(known.iter(), &named, 2));
     }
 }

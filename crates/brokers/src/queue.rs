@@ -7,7 +7,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -28,7 +28,10 @@ pub(crate) struct Message {
     payload: Bytes,
     value: OnceLock<Option<Value>>,
     /// Somebody has handed it on.
-    is_taken: AtomicBool,
+    is_handed_on: AtomicBool,
+    /// In how many queues it was, and in how many of them nobody wanted it.
+    queued: AtomicUsize,
+    unwanted: AtomicUsize,
     delivery: Option<Delivery>,
 }
 
@@ -43,7 +46,9 @@ impl Message {
         Message {
             payload,
             value: OnceLock::new(),
-            is_taken: AtomicBool::new(false),
+            is_handed_on: AtomicBool::new(false),
+            queued: AtomicUsize::new(0),
+            unwanted: AtomicUsize::new(0),
             delivery,
         }
     }
@@ -55,9 +60,27 @@ impl Message {
         let read = || serde_json::from_slice(&self.payload).ok();
         self.value.get_or_init(read).as_ref()
     }
-    /// It was handed on, or nobody wants it.
-    pub(crate) fn take(&self) {
-        self.is_taken.store(true, Ordering::Relaxed);
+    /// It was handed on.
+    pub(crate) fn hand_on(&self) {
+        self.is_handed_on.store(true, Ordering::Relaxed);
+    }
+    /// The reader of one queue does not want it; that says nothing of the others.
+    pub(crate) fn pass_over(&self) {
+        self.unwanted.fetch_add(1, Ordering::Relaxed);
+    }
+    /// Whether it need not come again: somebody has it, or nobody who heard of it wants it.
+    fn is_done(&self) -> bool {
+        let queued = self.queued.load(Ordering::Relaxed);
+        self.is_handed_on.load(Ordering::Relaxed)
+            || (queued > 0 && queued == self.unwanted.load(Ordering::Relaxed))
+    }
+    /// Tells the broker that it is still looked at, so that it does not come again meanwhile.
+    pub(crate) async fn is_looked_at(&self) {
+        if let Some(Delivery { acker, .. }) = &self.delivery
+            && let Err(error) = acker.ack_with(AckKind::Progress).await
+        {
+            tracing::debug!(%error, "an event that waits may come again");
+        }
     }
 }
 
@@ -66,9 +89,9 @@ impl Drop for Message {
         let Some(Delivery { acker, runtime }) = self.delivery.take() else {
             return;
         };
-        let is_taken = *self.is_taken.get_mut();
+        let is_done = self.is_done();
         runtime.spawn(async move {
-            let kind = if is_taken {
+            let kind = if is_done {
                 AckKind::Ack
             } else {
                 AckKind::Nak(None)
@@ -142,6 +165,7 @@ impl Feed {
         if !self.has_room(&state, message.len()) {
             return false;
         }
+        message.queued.fetch_add(1, Ordering::Relaxed);
         state.events += 1;
         state.bytes += message.len();
         state.items.push_back(Item::Event(Arc::clone(message)));
@@ -300,15 +324,31 @@ impl Channel {
     }
     /// The connection is lost.
     pub(crate) fn lost(&self, why: &str) {
-        self.hearing.send_replace(ChannelState::Opening);
+        self.set_hearing(ChannelState::Opening);
+        if matches!(*self.hearing.borrow(), ChannelState::Refused(_)) {
+            return;
+        }
         for feed in self.list() {
             feed.tell(Item::Lost(why.to_owned()));
         }
     }
+    /// Says whether it is another state than before. What was refused stays so: whoever comes later is refused, too.
+    fn set_hearing(&self, now: ChannelState) -> bool {
+        self.hearing.send_if_modified(|hearing| {
+            let is_other = match hearing {
+                ChannelState::Opening => matches!(now, ChannelState::Heard),
+                ChannelState::Heard => matches!(now, ChannelState::Opening),
+                ChannelState::Refused(_) => false,
+            };
+            if is_other {
+                *hearing = now;
+            }
+            is_other
+        })
+    }
     /// The broker has accepted, for the first time or again.
     pub(crate) fn heard(&self) {
-        let before = self.hearing.send_replace(ChannelState::Heard);
-        if matches!(before, ChannelState::Heard) {
+        if !self.set_hearing(ChannelState::Heard) {
             return;
         }
         for feed in self.list() {
@@ -387,6 +427,38 @@ mod tests {
         channel.push(&message("456"));
         assert_eq!(next(&feed).as_deref(), Some("123"));
         assert_eq!(next(&feed).as_deref(), Some("Overflow"));
+    }
+
+    #[test]
+    fn what_one_does_not_want_comes_again_if_another_has_not_taken_it() {
+        let (channel, wanted) = (Channel::new(), message("1"));
+        let feeds = [feed(2, 100), feed(2, 100)];
+        assert!(!wanted.is_done(), "nobody has heard of it");
+        assert!(feeds.iter().all(|feed| channel.enter(feed)));
+        channel.push(&wanted);
+        wanted.pass_over();
+        assert!(!wanted.is_done());
+        wanted.pass_over();
+        assert!(wanted.is_done(), "nobody wants it");
+        let other = message("2");
+        channel.push(&other);
+        other.pass_over();
+        other.hand_on();
+        assert!(other.is_done());
+    }
+
+    #[test]
+    fn who_was_refused_is_not_heard_later() {
+        let (channel, feed) = (Channel::new(), feed(2, 100));
+        channel.enter(&feed);
+        channel.refuse("rights");
+        channel.heard();
+        channel.lost("the connection");
+        assert!(matches!(
+            *channel.hearing.borrow(),
+            ChannelState::Refused(_)
+        ));
+        assert_eq!(next(&feed).as_deref(), Some("Refused(\"rights\")"));
     }
 
     #[test]

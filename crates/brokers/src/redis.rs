@@ -33,6 +33,8 @@ use crate::{
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take to begin or to end to hear a channel.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the server is asked whether it is there while nothing comes; it has as long to answer.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -251,7 +253,7 @@ impl Session {
                 _ = ticks.tick() => {
                     let alive: Result<Result<(), _>, _> = timeout(HEARTBEAT, self.ping()).await;
                     if !matches!(alive, Ok(Ok(()))) {
-                        return Some("Redis does not answer".to_owned());
+                        return Some(silent());
                     }
                 }
             }
@@ -277,11 +279,15 @@ impl Session {
             // Somebody may have come to it after everybody had left.
             (Some(channel), true) => channel.heard(),
             (Some(channel), false) => {
-                let subscribed = if is_pattern(name) {
-                    self.sink.psubscribe(name).await
-                } else {
-                    self.sink.subscribe(name).await
+                let subscribing = async {
+                    if is_pattern(name) {
+                        self.sink.psubscribe(name).await
+                    } else {
+                        self.sink.subscribe(name).await
+                    }
                 };
+                let subscribed = timeout(COMMAND_TIMEOUT, subscribing).await;
+                let subscribed = subscribed.map_err(|_| silent())?;
                 match subscribed {
                     Ok(()) => {
                         self.subscribed.insert(name.into());
@@ -293,18 +299,26 @@ impl Session {
                 }
             }
             (None, true) => {
-                let done = if is_pattern(name) {
-                    self.sink.punsubscribe(name).await
-                } else {
-                    self.sink.unsubscribe(name).await
+                let leaving = async {
+                    if is_pattern(name) {
+                        self.sink.punsubscribe(name).await
+                    } else {
+                        self.sink.unsubscribe(name).await
+                    }
                 };
-                done.map_err(|error| error.to_string())?;
+                let left = timeout(COMMAND_TIMEOUT, leaving).await;
+                left.map_err(|_| silent())?
+                    .map_err(|error| error.to_string())?;
                 self.subscribed.remove(name);
             }
             (None, false) => {}
         }
         Ok(())
     }
+}
+
+fn silent() -> String {
+    "Redis does not answer".to_owned()
 }
 
 /// An event for those who hear its channel, or the pattern that it came by.

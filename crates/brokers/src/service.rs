@@ -26,10 +26,13 @@ use crate::{
     queue::Feed,
     request::EventRequest,
     settings::Settings,
+    template::Template,
 };
 
 /// A broker could not be reached or did not do what it was asked.
 pub(crate) const BROKER_ERROR: &str = "EVENT_BROKER_ERROR";
+/// When the server forgets a durable position that depends on arguments, and that nobody hears.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// The field is bound to a broker that the configuration does not have.
 pub(crate) const UNKNOWN_PROVIDER: &str = "EVENT_PROVIDER_UNKNOWN";
 
@@ -71,7 +74,6 @@ pub struct EventService {
     name: Box<str>,
     fields: EventFields,
     brokers: Arc<Brokers>,
-    fingerprint: String,
 }
 
 impl fmt::Debug for EventService {
@@ -94,20 +96,10 @@ impl EventService {
             .iter()
             .find(|field| field.subgraph == subgraph)?;
         let fields = EventFields::new(supergraph, subgraph);
-        let (queue, instance) = (brokers.settings.queue, &brokers.settings.instance);
-        let mut fingerprint = format!("{queue:?} {instance} {}", fields.describe());
-        for field in supergraph.events.iter().filter(|f| f.subgraph == subgraph) {
-            // One that is kept is the same object.
-            let provider = brokers
-                .provider(field.broker, &field.provider)
-                .map(Arc::as_ptr);
-            fingerprint.push_str(&format!("{provider:?} "));
-        }
         Some(EventService {
             name: supergraph.subgraphs[subgraph].name.clone(),
             fields,
             brokers: Arc::clone(brokers),
-            fingerprint,
         })
     }
     fn error(&self, code: &'static str, what: &str, detail: impl Into<String>) -> TransportError {
@@ -249,7 +241,7 @@ impl EventService {
         let feed = Arc::new(Feed::new(self.brokers.settings.queue));
         let mut heard = Subscribed::new(Arc::clone(&feed));
         for key in self.keys(&bound) {
-            heard.add(provider.hear(&key, &feed));
+            heard.add(provider.hear(&key, &feed, self.brokers.settings.durable_max));
         }
         match tokio::time::timeout(early(asked.within), heard.accepted()).await {
             Ok(Ok(())) => {}
@@ -282,12 +274,17 @@ impl EventService {
             return names.into_iter().map(ChannelKey::Named).collect();
         };
         let instance = &self.brokers.settings.instance;
-        let seconds = consumer.inactive_seconds;
+        let seconds = consumer
+            .inactive_seconds
+            .map(|seconds| Duration::from_secs(seconds.into()));
+        let mut channels = bound.field.channels.iter();
+        // Whatever clients ask for may be another one.
+        let by_arguments = channels.any(Template::has_arguments);
         vec![ChannelKey::Durable {
             stream: consumer.stream.clone(),
             consumer: durable_name(&consumer.consumer, &bound.names, instance).into(),
             subjects: bound.names.clone(),
-            inactive: seconds.map(|seconds| Duration::from_secs(seconds.into())),
+            inactive: seconds.or(by_arguments.then_some(FORGOTTEN_AFTER)),
         }]
     }
 }
@@ -347,8 +344,21 @@ impl SubgraphService for EventService {
     fn send<'a>(&'a self, asked: ServiceRequest<'a>) -> TransportFuture<'a> {
         Box::pin(self.answered(asked))
     }
-    fn fingerprint(&self) -> &str {
-        &self.fingerprint
+    fn fingerprint(&self, body: &[u8]) -> Option<String> {
+        let request = EventRequest::read(body).ok()?;
+        let Settings {
+            queue, instance, ..
+        } = &self.brokers.settings;
+        let mut out = format!("{queue:?} {instance}");
+        for field in request.fields() {
+            let name = request.document.name(field.name);
+            out.push_str(&self.fields.describe(name)?);
+            let bound = self.fields.get(OperationKind::Subscription, name)?;
+            // One that is kept is the same object.
+            let provider = self.brokers.provider(bound.broker, &bound.provider);
+            out.push_str(&format!("{:?} ", provider.map(Arc::as_ptr)));
+        }
+        Some(out)
     }
     fn subscribe<'a>(&'a self, asked: ServiceRequest<'a>) -> EventStreamFuture<'a> {
         Box::pin(self.opened(asked))

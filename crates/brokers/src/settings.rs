@@ -13,6 +13,8 @@ pub struct Settings {
     pub queue: QueueLimits,
     /// When a broker that is away is given up.
     pub patience: Reconnect,
+    /// Most durable positions at a time at one broker; default 1,000.
+    pub durable_max: usize,
     /// Tells this process's durable positions from those of others.
     pub instance: Box<str>,
 }

@@ -43,6 +43,11 @@ impl Template {
         }
         Template { pieces }
     }
+    /// Whether its text depends on arguments.
+    pub(crate) fn has_arguments(&self) -> bool {
+        let mut pieces = self.pieces.iter();
+        pieces.any(|piece| matches!(piece, Piece::Argument(_)))
+    }
     /// The values of a template that is one argument: those of a list one by one.
     pub(crate) fn values<'a>(&self, arguments: &'a Map<String, Value>) -> Option<Vec<&'a Value>> {
         let [Piece::Argument(path)] = self.pieces.as_slice() else {

@@ -45,6 +45,9 @@ const SUBGRAPHS: [(&str, &str); 4] = [
 /// A query that fits into one line.
 const SHORT_QUERY: &str = "{ me { name } topProducts(first: 2) { name inStock reviews(first: 1) { stars author { username } } } }";
 
+/// A subscription that fits into one line.
+const SUBSCRIPTION: &str = "subscription { reviewAdded { stars title product { name } } }";
+
 /// Where the demo is served without `--listen`.
 const LISTEN: &str = "127.0.0.1:4000";
 
@@ -68,6 +71,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     // There is nothing to hide here, and GraphiQL needs the schema.
     config.supergraph.introspection = true;
     config.include_subgraph_errors.all = true;
+    config.subscription.enabled = true;
     let listen = match (arguments.once, &arguments.listen) {
         (true, _) => "127.0.0.1:0",
         (false, listen) => listen.as_deref().unwrap_or(LISTEN),
@@ -153,9 +157,12 @@ fn welcome(bound: &Bound, subgraphs: &Server) -> String {
         line(name, subgraphs.url(name));
     }
     let body = json!({ "query": SHORT_QUERY });
+    let subscription = json!({ "query": SUBSCRIPTION });
     text.push_str(&format!(
         "\nOpen GraphiQL in a browser, or paste:\n\n  curl {server}/graphql -H 'content-type: application/json' \\\n    \
-         -d '{body}'\n\nStop with Ctrl-C."
+         -d '{body}'\n\nor hear of every review that is posted, in GraphiQL, too:\n\n  \
+         curl -N {server}/graphql -H 'accept: text/event-stream' -H 'content-type: application/json' \\\n    \
+         -d '{subscription}'\n\nStop with Ctrl-C."
     ));
     text
 }

@@ -142,6 +142,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     crate::subgraph_authentication::check(root, config, errors);
     crate::coprocessor::check(span(root, &["coprocessor"]), config, errors);
     paths(root, config, errors);
+    callbacks(root, config, errors);
     addresses(root, config, errors);
     for node in nodes(root, &["cors", "policies"]) {
         for policy in items(node) {
@@ -558,6 +559,26 @@ fn paths(root: &Node, config: &Config, errors: &mut Errors) {
             };
             errors.invalid(at, message, "give each a path of its own");
         }
+    }
+}
+
+/// Subgraphs that send events need to know where to, and a path that is nothing else.
+fn callbacks(root: &Node, config: &Config, errors: &mut Errors) {
+    const SUBGRAPHS: &[&str] = &["subscription", "mode", "callback", "subgraphs"];
+    const PATH: &[&str] = &["subscription", "mode", "callback", "path"];
+    let callback = &config.subscription.mode.callback;
+    if callback.subgraphs.is_empty() {
+        return;
+    }
+    if callback.public_url.is_none() {
+        let message = "`subscription.mode.callback` has `subgraphs` and no `public_url`";
+        let help = "write the URL at which they reach this process, with the path";
+        errors.invalid(span(root, SUBGRAPHS), message, help);
+    }
+    let path = callback.path.0.trim_end_matches('/');
+    if path.is_empty() || path == config.http.graphql_endpoint.0.trim_end_matches('/') {
+        let message = "`subscription.mode.callback.path` is the path of something else";
+        errors.invalid(span(root, PATH), message, "give it a path of its own");
     }
 }
 

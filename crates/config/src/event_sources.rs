@@ -2,13 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Config, Duration, Path, decode::section, words::words};
+use crate::{Config, Duration, Path, Url, decode::section, words::words};
 
 section! {
     /// `subscription.mode`
     pub struct SubscriptionModeOptions {
         /// Streams that the gateway opens, one for each subscription or many on one WebSocket connection.
         pub passthrough: PassthroughOptions = PassthroughOptions::default(),
+        /// Subgraphs that send their events by requests to the gateway (`callback/1.0`).
+        pub callback: CallbackOptions = CallbackOptions::default(),
+    }
+
+    /// `subscription.mode.callback`
+    pub struct CallbackOptions {
+        /// Where subgraphs reach this process: a URL with the path, of which the id of a subscription becomes the last segment.
+        /// With several processes each needs one of its own. Needed where there are `subgraphs`.
+        pub public_url: Option<Url> = None,
+        /// Path of these requests on the gateway's own address.
+        pub path: Path = Path("/callback".into()),
+        /// How often a subgraph has to say that it is there; a subscription of which nothing was heard three times as long is
+        /// lost. `0s`: never.
+        pub heartbeat_interval: Duration = Duration::seconds(5),
+        /// Names of the subgraphs.
+        pub subgraphs: Vec<String> = Vec::new(),
     }
 
     /// `subscription.mode.passthrough`
@@ -69,6 +85,8 @@ pub struct ResolvedEventSource {
     pub acknowledge_timeout: std::time::Duration,
     /// What goes into `connection_init`.
     pub connection_init_headers: Vec<String>,
+    /// Where it sends events to, and how often it says that it is there, if it does.
+    pub callback: Option<(String, Option<std::time::Duration>)>,
 }
 
 impl Config {
@@ -77,7 +95,13 @@ impl Config {
         if !self.subscription.enabled {
             return None;
         }
-        let passthrough = &self.subscription.mode.passthrough;
+        let (passthrough, callback) = (
+            &self.subscription.mode.passthrough,
+            &self.subscription.mode.callback,
+        );
+        let is_called = callback.subgraphs.iter().any(|name| name == subgraph);
+        let url = callback.public_url.as_ref().filter(|_| is_called);
+        let checked = callback.heartbeat_interval.0;
         let all = &passthrough.all;
         let own = passthrough.subgraphs.get(subgraph).unwrap_or(all);
         let heartbeat = own.heartbeat_interval.or(all.heartbeat_interval);
@@ -96,6 +120,10 @@ impl Config {
             connection_init_headers: headers
                 .cloned()
                 .unwrap_or_else(|| vec!["authorization".into()]),
+            callback: url.map(|url| {
+                let every = (!checked.is_zero()).then_some(checked);
+                (url.0.trim_end_matches('/').to_owned(), every)
+            }),
         })
     }
 }

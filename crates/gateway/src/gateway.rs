@@ -11,6 +11,7 @@ use std::{
 use arc_swap::ArcSwap;
 use ogive_base::MemoryBudget;
 use ogive_telemetry::Telemetry;
+use ogive_transport::Callbacks;
 
 use crate::{
     admit::rates::Admission,
@@ -52,6 +53,8 @@ pub struct Gateway {
     pub(crate) streams: Arc<EventStreams>,
     /// What goes on by a credential.
     pub(crate) revocations: Arc<Revocations>,
+    /// Subscriptions whose events come by requests.
+    pub(crate) callbacks: Arc<Callbacks>,
     /// Itself, for what goes on behind requests.
     own: OnceLock<Weak<Gateway>>,
 }
@@ -115,6 +118,7 @@ impl Gateway {
             sources: Arc::default(),
             streams: Arc::default(),
             revocations: Arc::default(),
+            callbacks: Arc::default(),
             own: OnceLock::new(),
         }
     }

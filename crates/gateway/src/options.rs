@@ -99,6 +99,11 @@ impl GatewayOptions {
         let websocket = subscription.and_then(|subscription| subscription.websocket.as_ref());
         websocket.is_some_and(|websocket| websocket.path == path)
     }
+    /// The id of a subscription in the path of a request of its subgraph.
+    pub(crate) fn callback_id<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let prefix = self.subscription.as_ref()?.callback_path.as_ref()?;
+        path.strip_prefix(&**prefix).filter(|id| !id.is_empty())
+    }
     /// The options that a configuration asks for, and the files it names. The error is for the operator.
     pub fn load(config: &Config) -> Result<Self, String> {
         if let Some(keys) = &config.authentication.router.api_keys {

@@ -168,6 +168,9 @@ impl Gateway {
         }
         match destination {
             Destination::Graphql(id) => self.graphql(serving, body, context, id).await,
+            Destination::Callback(id) => {
+                Box::pin(self.called_back(serving, body, context, id)).await
+            }
             Destination::Answered(response) => {
                 read_refused(&parts.headers, body).await;
                 response

@@ -30,7 +30,7 @@ impl Service for Gateway {
 
     fn worker(self: &Arc<Self>) -> Rc<WorkerState> {
         self.go_on();
-        WorkerState::with_streams()
+        WorkerState::with_streams(Arc::clone(&self.callbacks))
     }
     fn answer(
         &self,

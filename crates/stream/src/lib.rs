@@ -14,6 +14,7 @@
 //! - Payloads pass as the bytes they are; nobody here looks into them.
 //! - Close codes are those of the specification, because the retry logic of clients goes by them.
 
+pub mod callback;
 pub mod client_message;
 pub mod close;
 pub mod handshake;

@@ -135,4 +135,11 @@ impl Telemetry {
             keep || self.access.is_some(),
         )
     }
+    /// Begins the record of an event of a subscription, which came from this subgraph, if it is traced. Each has a trace of
+    /// its own: a subscription may last for days.
+    pub fn begin_event(self: &Arc<Self>, subgraph: &str) -> Option<Record> {
+        let trace = self.tracing.as_ref()?.context(&http::HeaderMap::new());
+        let trace = Some(trace).filter(|trace| trace.sampled)?;
+        Some(Record::of_event(Arc::clone(self), subgraph, trace))
+    }
 }

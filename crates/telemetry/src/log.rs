@@ -5,7 +5,13 @@
 
 use std::{fs::File, io, os::fd::AsFd, sync::OnceLock, time::Duration};
 
-use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing::Level;
+use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
+    fmt,
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
 use crate::lines::{LineCounts, Lines, Target, Trouble};
 
@@ -135,15 +141,28 @@ pub fn check(filter: &str) -> Result<(), LogError> {
     parse_filter(filter).map(|_| ())
 }
 
+/// Libraries that talk of their connections.
+const LIBRARIES: [&str; 3] = ["async_nats", "rskafka", "redis"];
+
 fn parse_filter(filter: &str) -> Result<Targets, LogError> {
     let error = || LogError::Filter(filter.to_owned());
     // A single word that is no level would be taken for a target, which nobody means.
     let words = filter.split(',').map(str::trim);
     for word in words.filter(|w| !w.contains('=')) {
-        word.parse::<tracing_subscriber::filter::LevelFilter>()
-            .map_err(|_| error())?;
+        word.parse::<LevelFilter>().map_err(|_| error())?;
     }
-    filter.parse().map_err(|_| error())
+    let targets: Targets = filter.parse().map_err(|_| error())?;
+    // What libraries tell of their connections at the usual level says nothing that we do not say.
+    let unnamed = LIBRARIES
+        .into_iter()
+        .filter(|library| !filter.contains(library));
+    let is_usual = targets.would_enable("ogive", &Level::INFO)
+        && !targets.would_enable("ogive", &Level::DEBUG);
+    if !is_usual {
+        return Ok(targets);
+    }
+    let quiet = |targets: Targets, library| targets.with_target(library, LevelFilter::WARN);
+    Ok(unnamed.fold(targets, quiet))
 }
 
 #[cfg(test)]
@@ -155,6 +174,12 @@ mod tests {
         assert!(parse_filter("info").is_ok());
         assert!(parse_filter("warn,ogive_transport=debug").is_ok());
         assert!(parse_filter("loud").is_err());
+        let tells = |filter: &str| {
+            let targets = parse_filter(filter).unwrap();
+            targets.would_enable("async_nats::connection", &Level::INFO)
+        };
+        assert!(!tells("info"));
+        assert!(tells("info,async_nats=info") && tells("debug"));
         assert!(parse_filter("info,x=loud").is_err());
     }
 }

@@ -15,7 +15,7 @@ use ogive_base::{bounded, bounded_name, foreign::MESSAGE_BYTES_MAX};
 
 use crate::{
     Telemetry,
-    metrics::Event,
+    metrics::{Event, Metrics},
     operation::{ClientIdentity, Operation, Stop, Timed},
     propagation::TraceContext,
     traces::RequestSpan,
@@ -43,6 +43,8 @@ pub struct Record {
     received: Cell<Option<Timed>>,
     /// Whether operations are kept with the names of subgraphs until the end.
     keep: bool,
+    /// Whether it is an event of a subscription, which is traced and not counted as a request. Its path is the subgraph.
+    is_event: bool,
     operations: RefCell<Vec<Operation>>,
     code: Cell<Option<&'static str>>,
     finished: Cell<bool>,
@@ -82,10 +84,34 @@ impl Record {
             client: None,
             received: Cell::new(None),
             keep,
+            is_event: false,
             operations: RefCell::default(),
             code: Cell::new(None),
             finished: Cell::new(false),
         }
+    }
+    /// An event of a subscription came from this subgraph.
+    pub(crate) fn of_event(telemetry: Arc<Telemetry>, subgraph: &str, trace: TraceContext) -> Self {
+        Record {
+            telemetry,
+            started: Instant::now(),
+            time: SystemTime::now(),
+            method: "",
+            path: bounded(subgraph, MESSAGE_BYTES_MAX).into(),
+            trace: Some(trace),
+            request_id: None,
+            client: None,
+            received: Cell::new(None),
+            keep: true,
+            is_event: true,
+            operations: RefCell::default(),
+            code: Cell::new(None),
+            finished: Cell::new(false),
+        }
+    }
+    /// What counts requests.
+    fn counts(&self) -> Option<&Metrics> {
+        self.telemetry.metrics.as_ref().filter(|_| !self.is_event)
     }
     /// Now, from the start.
     pub fn now(&self) -> Duration {
@@ -109,7 +135,7 @@ impl Record {
             *name = shown.into();
         }
         let took = self.now() - operation.started;
-        if let Some(metrics) = &self.telemetry.metrics {
+        if let Some(metrics) = self.counts() {
             metrics.operation(&operation, took, &subgraph);
         }
         if self.keep {
@@ -123,7 +149,7 @@ impl Record {
     pub fn finish(&self, status: u16, bytes: u64) -> Vec<Operation> {
         self.finished.set(true);
         let took = self.now();
-        if let Some(metrics) = &self.telemetry.metrics {
+        if let Some(metrics) = self.counts() {
             metrics.left((self.method, self.client.as_deref()), status, took, bytes);
         }
         let operations = self.operations.take();
@@ -140,6 +166,7 @@ impl Record {
                 client: self.client.as_deref(),
                 status,
                 code: self.code(),
+                is_event: self.is_event,
             };
             let dropped = tracing.push(&request, trace, &operations);
             if let (true, Some(metrics)) = (dropped, &self.telemetry.metrics) {

@@ -13,6 +13,9 @@ pub const EXECUTE: &str = "request.execute";
 /// Stop 5: the answer's bytes.
 pub const RESPOND: &str = "request.respond";
 
+/// An event of a subscription, with the name of its subgraph behind it.
+pub const EVENT: &str = "event";
+
 /// Field of [`PLAN`]: where the plan came from, `bundle`, `cache` or `planner`.
 pub const PLAN_SOURCE: &str = "plan.source";
 

@@ -69,6 +69,8 @@ pub(crate) struct RequestSpan<'r> {
     pub(crate) status: u16,
     /// Code of the first refusal.
     pub(crate) code: Option<&'static str>,
+    /// Whether it is an event of the subgraph that the path names.
+    pub(crate) is_event: bool,
 }
 
 /// An attribute's value.
@@ -263,6 +265,13 @@ impl NewSpans<'_> {
         }
     }
     fn request(&self, request: &RequestSpan<'_>) -> Span {
+        if request.is_event {
+            let name = format!("{} {}", spans::EVENT, request.path);
+            let whole = (Duration::ZERO, request.took);
+            let mut root = self.span(self.trace.span_id, 0, name, SpanKind::Internal, whole);
+            root.attributes = vec![("subgraph.name", text(request.path))];
+            return root;
+        }
         let name = format!("{} {}", request.method, request.path);
         let whole = (Duration::ZERO, request.took);
         let (id, parent) = (self.trace.span_id, self.trace.parent_id);

@@ -23,7 +23,7 @@ use crate::{
     encoding::{self, Encoding},
     endpoint::{ENCODED_BYTES_MIN, Endpoint},
     error::{ExchangeError, HTTP_ERROR, TIMEOUT, chain, failed, transient},
-    events::Sockets,
+    events::{Callbacks, Sockets},
     exchange::{
         ACCEPT_ENCODING_LINE, ExchangeRequest, JSON_LINES, RequestKey, SharedOutcome,
         USER_AGENT_LINE, tls_of,
@@ -51,6 +51,8 @@ pub struct Client {
     pub(crate) personal: Personal,
     /// Connections for subscriptions.
     pub(crate) sockets: Sockets,
+    /// Subscriptions whose events come by requests; of the process, if it has told.
+    pub(crate) callbacks: Arc<Callbacks>,
     /// Room to write down what a request is known by.
     pub(crate) scratch: RefCell<Vec<u8>>,
 }
@@ -89,6 +91,12 @@ impl Client {
             names: Names::new(resolver),
             ..Client::default()
         }
+    }
+
+    /// The same, with subscriptions by callback that others find, too.
+    #[must_use]
+    pub fn with_callbacks(self, callbacks: Arc<Callbacks>) -> Self {
+        Client { callbacks, ..self }
     }
 
     /// Number of idle connections to the endpoint's origins.

@@ -164,9 +164,9 @@ impl Endpoint {
             replicas,
         }
     }
-    /// Whether a stream of events from the one would be asked for in the same words at the same place by the other. What
-    /// proves to a subgraph who asks is not looked at.
-    pub fn has_same_events(&self, other: &Endpoint) -> bool {
+    /// Whether a stream of events of this body from the one would be asked for in the same words at the same place by the
+    /// other. What proves to a subgraph who asks is not looked at.
+    pub fn has_same_events(&self, other: &Endpoint, body: &[u8]) -> bool {
         let place = |endpoint: &Endpoint| {
             let replicas = endpoint.replicas.as_ref().ok()?;
             let mut places: Vec<String> =
@@ -177,10 +177,17 @@ impl Endpoint {
         let spoken = |endpoint: &Endpoint| {
             let source = endpoint.events.as_deref()?;
             let path = source.path.clone();
-            Some((source.protocol, path, source.connection_init.clone()))
+            let callback = source.callback.clone();
+            Some((
+                source.protocol,
+                path,
+                source.connection_init.clone(),
+                callback,
+            ))
         };
         if let (Some(own), Some(theirs)) = (&self.service, &other.service) {
-            return self.name == other.name && own.fingerprint() == theirs.fingerprint();
+            let (own, theirs) = (own.fingerprint(body), theirs.fingerprint(body));
+            return self.name == other.name && own.is_some() && own == theirs;
         }
         self.name == other.name
             && self.headers == other.headers

@@ -768,7 +768,8 @@ impl RequestTransport<'_> {
             deadline: self.deadline,
             on_loss: Box::new(move |error| self.lost(subgraph, error)),
         };
-        let opened = events::subscribe(&self.client.sockets, wanted).await;
+        let shared = (&self.client.sockets, &self.client.callbacks);
+        let opened = events::subscribe(shared, wanted).await;
         if let (Some(observer), Some(number)) = (self.observer, watched) {
             let answered = match &opened {
                 Ok(_) => Answered::Status(200, 0),
@@ -874,7 +875,8 @@ impl Transport for RequestTransport<'_> {
 
     fn names_service(&self, subgraph: u32) -> bool {
         // Where errors are shown, and nowhere else.
-        self.shows_errors(subgraph)
+        let endpoint = self.endpoints.get(subgraph as usize);
+        endpoint.is_some_and(|endpoint| endpoint.shows_errors && endpoint.service.is_none())
     }
 
     fn failed(&self, failure: &Failure<'_>) {

@@ -23,8 +23,9 @@ pub struct ServiceRequest<'a> {
 pub trait SubgraphService: fmt::Debug + Send + Sync {
     /// Answers a query or a mutation.
     fn send<'a>(&'a self, asked: ServiceRequest<'a>) -> TransportFuture<'a>;
-    /// Says everything that its events depend on besides the request: two services with equal ones send the same.
-    fn fingerprint(&self) -> &str;
+    /// Says everything that the events of a request with this body depend on besides it: two services with equal ones send
+    /// the same. `None` if that cannot be told.
+    fn fingerprint(&self, body: &[u8]) -> Option<String>;
     /// Opens a subscription. Events come in order; what is lost is told.
     fn subscribe<'a>(&'a self, asked: ServiceRequest<'a>) -> EventStreamFuture<'a>;
 }

@@ -6,9 +6,10 @@ use super::{
     cors, headers,
     nodes::{at, plain, scalar, text},
     rules::{Rule, Walk, call, keep, no, to, unneeded, with},
-    settings, signatures, telemetry, tokens,
+    settings, signatures, subscriptions, telemetry, tokens,
     why::{
-        BUDGET, CACHES, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, OFF, SIGNATURES, SUBSCRIPTIONS,
+        BUDGET, CACHES, CALLBACKS, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, OFF, SIGNATURES,
+        SUBSCRIPTIONS,
     },
 };
 use ogive_base::SourceId;
@@ -363,10 +364,14 @@ pub(super) const RULES: &[Rule] = &[
         "subscription.reconnect_delay",
         duration,
     ),
-    no(
-        "subscription.mode.callback",
-        "events come over streams that the gateway opens",
+    keep("subscription.mode.callback.public_url"),
+    keep("subscription.mode.callback.path"),
+    keep("subscription.mode.callback.subgraphs"),
+    call(
+        "subscription.mode.callback.heartbeat_interval",
+        subscriptions::callback_heartbeat,
     ),
+    no("subscription.mode.callback.listen", CALLBACKS),
     no("subscription", SUBSCRIPTIONS),
     call("authentication.subgraph.all.aws_sig_v4", signatures::aws),
     call(

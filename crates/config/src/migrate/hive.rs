@@ -7,7 +7,7 @@ use super::{
     rules::{Rule, Walk, call, keep, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
     settings, signatures, subscriptions, telemetry, tokens,
-    why::{CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS},
+    why::{CALLBACKS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
 use crate::tree::{Node, Value};
 
@@ -291,6 +291,23 @@ pub(super) const RULES: &[Rule] = &[
         "subscriptions.websocket.subgraphs.*.path",
         subscriptions::hive_websocket,
     ),
+    to(
+        "subscriptions.callback.public_url",
+        "subscription.mode.callback.public_url",
+    ),
+    to(
+        "subscriptions.callback.path",
+        "subscription.mode.callback.path",
+    ),
+    to(
+        "subscriptions.callback.subgraphs",
+        "subscription.mode.callback.subgraphs",
+    ),
+    call(
+        "subscriptions.callback.heartbeat_interval",
+        subscriptions::callback_heartbeat,
+    ),
+    no("subscriptions.callback.listen", CALLBACKS),
     no("subscriptions", SUBSCRIPTIONS),
     to("websocket.enabled", "subscription.client.websocket.enabled"),
     to("websocket.path", "subscription.client.websocket.path"),

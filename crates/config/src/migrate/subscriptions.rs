@@ -1,6 +1,7 @@
 //! Subscriptions of other gateways: how subgraphs send events.
 
 use super::{
+    convert::duration,
     nodes::{scalar, text},
     rules::Walk,
     why::SUBSCRIPTIONS,
@@ -56,6 +57,19 @@ pub(super) fn hive_websocket(walk: &mut Walk<'_>, path: &[String], node: &Node) 
             walk.implied(&target("protocol"), "graphql_ws", why);
         }
         None => walk.unsupported(path, SUBSCRIPTIONS),
+    }
+}
+
+/// How often subgraphs say that they are there, where they send events by requests: a duration, or `disabled`.
+pub(super) fn callback_heartbeat(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let target = "subscription.mode.callback.heartbeat_interval";
+    match scalar(node) {
+        Some("disabled") => walk.put(path, target, text("0s"), ""),
+        Some("enabled") => walk.put(path, target, text("5s"), ""),
+        _ => match duration(walk.format, node) {
+            Ok(every) => walk.put(path, target, every, ""),
+            Err(why) => walk.unsupported(path, &why),
+        },
     }
 }
 

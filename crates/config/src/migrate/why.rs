@@ -4,6 +4,8 @@ pub(super) const OFF: &str = "it is off, as is the default";
 pub(super) const BUDGET: &str = "the budget is one of ten seconds";
 pub(super) const SUBSCRIPTIONS: &str =
     "how subscriptions are served is written otherwise: see `subscription`";
+pub(super) const CALLBACKS: &str =
+    "events of subgraphs come to the address of the gateway, at `subscription.mode.callback.path`";
 pub(super) const EVENTS: &str =
     "brokers are configured in `events.providers`, and no code of others sees their events";
 pub(super) const CLAIMS: &str = "how callers are known is written otherwise: see `authentication.router` and `authorization.claims`";

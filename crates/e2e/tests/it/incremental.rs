@@ -16,13 +16,14 @@ use crate::{
 };
 
 /// What is in stock is asked of a subgraph that the test answers for.
-const QUERY: &str = "{ topProducts(first: 2) { name ... @defer(label: \"stock\") { inStock } } }";
+pub(crate) const QUERY: &str =
+    "{ topProducts(first: 2) { name ... @defer(label: \"stock\") { inStock } } }";
 const OF_2022: &str = "multipart/mixed;deferSpec=20220824, application/json";
 const CURRENT: &str = "multipart/mixed;incrementalSpec=v0.2, application/json";
 /// A test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn held_back(yaml: &str) -> (Graph, ManualSubgraph) {
+pub(crate) fn held_back(yaml: &str) -> (Graph, ManualSubgraph) {
     let inventory = ManualSubgraph::start();
     let url = format!(
         "override_subgraph_url: {{ inventory: '{}' }}\n",
@@ -31,7 +32,7 @@ fn held_back(yaml: &str) -> (Graph, ManualSubgraph) {
     (Graph::with(&(url + yaml)), inventory)
 }
 
-fn is_known(asked: &mut ReceivedRequest) {
+pub(crate) fn is_known(asked: &mut ReceivedRequest) {
     let entities = json!([{"inStock": true}, {"inStock": false}]);
     let body = json!({"data": {"_entities": entities}}).to_string();
     asked.answer(200, "content-type: application/json\r\n", body);
@@ -381,19 +382,57 @@ fn lists_are_whole_for_clients_that_do_not_read_parts() {
     };
     let whole = ask("{ topProducts(first: 6) { name inStock } }");
     assert_eq!(ask(STREAMED), whole);
-    let negative =
-        "query ($n: Int!) { topProducts(first: 6) @stream(initialCount: $n) { name } me { name } }";
-    let body = json!({"query": negative, "variables": {"n": -1}}).to_string();
-    let headers = [("content-type", "application/json"), ("accept", CURRENT)];
-    let answer = send(
+    let counted = |declared: &str, variables: Value| {
+        let query = format!(
+            "query ($n: {declared}) {{ topProducts(first: 6) @stream(initialCount: $n) {{ name }} me {{ name }} }}"
+        );
+        let body = json!({"query": query, "variables": variables}).to_string();
+        let headers = [("content-type", "application/json"), ("accept", CURRENT)];
+        let (path, body) = ("/graphql", body.as_bytes());
+        let answer = send(graph.address(), "POST", path, &headers, body);
+        String::from_utf8(answer.body).unwrap()
+    };
+    for (declared, variables) in [
+        ("Int!", json!({"n": -1})),
+        ("Int", json!({"n": null})),
+        ("Int = 1", json!({"n": null})),
+    ] {
+        let answer: Value = serde_json::from_str(&counted(declared, variables)).unwrap();
+        let error = &answer["errors"][0];
+        assert_eq!(error["extensions"]["code"], "INVALID_INITIAL_COUNT");
+        assert_eq!(error["path"], json!(["topProducts"]));
+    }
+    // What is not given is the default of the directive.
+    assert!(counted("Int", json!({})).contains("\"topProducts\":[]"));
+    let literal = "{ topProducts @stream(initialCount: null) { name } }";
+    let code = &ask(literal)["errors"][0]["extensions"]["code"];
+    assert_eq!(code, "GRAPHQL_VALIDATION_FAILED");
+}
+
+#[test]
+fn parts_are_events_for_clients_of_server_sent_events() {
+    for (accept, is_current) in [
+        ("text/event-stream", false),
+        ("text/event-stream;incrementalSpec=v0.2", true),
+    ] {
+        let (graph, inventory) = held_back("subscription: { enabled: true }\n");
+        let mut coming = Coming::ask(graph.address(), QUERY, accept);
+        let head = coming.until("\"hasNext\":true}\n\n").to_lowercase();
+        assert!(head.contains("content-type: text/event-stream"), "{head}");
+        assert!(head.contains("event: next\ndata: {\"data\":"), "{head}");
+        assert_eq!(head.contains("\"pending\":"), is_current, "{head}");
+        is_known(&mut inventory.next());
+        let all = coming.until("event: complete");
+        assert_eq!(all.matches("event: next").count(), 2, "{all}");
+        assert!(all.contains("\"hasNext\":false}"), "{all}");
+    }
+    // What has nothing to come is one event.
+    let graph = Graph::with("subscription: { enabled: true }\n");
+    let mut coming = Coming::ask(
         graph.address(),
-        "POST",
-        "/graphql",
-        &headers,
-        body.as_bytes(),
-    )
-    .json();
-    let error = &answer["errors"][0];
-    assert_eq!(error["extensions"]["code"], "INVALID_INITIAL_COUNT");
-    assert_eq!(error["path"], json!(["topProducts"]));
+        "{ me { name ... @defer { name } } }",
+        "text/event-stream",
+    );
+    let all = coming.until("event: complete");
+    assert!(!all.contains("hasNext"), "{all}");
 }

@@ -141,7 +141,7 @@ fn text(attributes: &[KeyValue], key: &str) -> String {
     }
 }
 
-fn spans(message: &ExportTraceServiceRequest) -> Vec<Span> {
+pub(crate) fn spans(message: &ExportTraceServiceRequest) -> Vec<Span> {
     let scopes = message.resource_spans.iter().flat_map(|r| &r.scope_spans);
     scopes.flat_map(|s| s.spans.clone()).collect()
 }

@@ -6,7 +6,7 @@ pub(crate) mod operation;
 pub mod operation_rates;
 pub mod rates;
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
 
 use http::{HeaderMap, Method, Response, request::Parts};
 use ogive_server::ResponseBody;
@@ -27,6 +27,19 @@ use crate::{
 
 /// After how many seconds clients come back while there is no schema.
 const WAITING_SECONDS: u64 = 5;
+
+/// In the extensions of a request that was let in before its body was read.
+#[derive(Clone, Debug)]
+pub(crate) struct AdmittedSlot(Arc<Mutex<Option<Admitted>>>);
+
+impl AdmittedSlot {
+    pub(crate) fn new(admitted: Admitted) -> Self {
+        AdmittedSlot(Arc::new(Mutex::new(Some(admitted))))
+    }
+    fn take(&self) -> Option<Admitted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
 
 impl Gateway {
     /// Lets a request for GraphQL in, or refuses it.
@@ -59,7 +72,11 @@ impl Gateway {
             };
             return Err(Box::new(refused(context, &error, media)));
         }
-        match self.let_in(options, context) {
+        let known = parts
+            .extensions
+            .get::<AdmittedSlot>()
+            .and_then(AdmittedSlot::take);
+        match known.map_or_else(|| self.let_in(options, context), Ok) {
             Ok(admitted) => Ok((media, admitted)),
             Err((error, rate)) => {
                 let mut response = refused(context, &error, media);

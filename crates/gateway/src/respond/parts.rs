@@ -1,4 +1,5 @@
-//! Answers in parts (`@defer`): `multipart/mixed`, a part for every payload of the execution.
+//! Answers in parts (`@defer`, `@stream`): `multipart/mixed`, a part for every payload of the execution, server-sent
+//! events, or messages of a WebSocket.
 //!
 //! The execution is the body: it goes on while the connection takes parts, and ends when the client leaves. Until its first
 //! payload is there nothing is answered, so the head says what a head says of any answer.
@@ -25,7 +26,7 @@ use ogive_server::{
     ResponseBody,
     parts::{PartReceiver, PartSender, channel},
 };
-use ogive_stream::multipart;
+use ogive_stream::{multipart, sse};
 use ogive_telemetry::Telemetry;
 
 use crate::{
@@ -39,7 +40,9 @@ use crate::{
     shared::context::OperationContext,
     shared::cost_transport::RefusedSubgraph,
     shared::error::RequestError,
-    shared::media::{IncrementalMedia, Media, incremental_media},
+    shared::media::{
+        IncrementalMedia, Media, PartFraming, StreamMedia, event_form, incremental_media,
+    },
     shared::panic::contained,
     shared::worker::WorkerState,
     subscribe::SubscriberSlot,
@@ -121,10 +124,23 @@ pub(crate) fn parts_asked(
     parts: &Parts,
     media: Media,
 ) -> Option<IncrementalMedia> {
-    let asked = incremental_media(&parts.headers, options.incremental?)?;
-    let is_stream = matches!(media, Media::Stream(_));
-    let is_of_websocket = parts.extensions.get::<SubscriberSlot>().is_some();
-    (!is_stream && !is_of_websocket).then_some(asked)
+    let default = options.incremental?;
+    if let Some(slot) = parts.extensions.get::<SubscriberSlot>() {
+        return slot.reads_parts().then(|| IncrementalMedia {
+            form: slot.form().unwrap_or(default),
+            is_only: false,
+            framing: PartFraming::Message,
+        });
+    }
+    match media {
+        Media::Stream(StreamMedia::EventStream) => Some(IncrementalMedia {
+            form: event_form(&parts.headers, default),
+            is_only: false,
+            framing: PartFraming::EventStream,
+        }),
+        Media::Stream(StreamMedia::Multipart) => None,
+        _ => incremental_media(&parts.headers, default),
+    }
 }
 
 /// Whether a document has a directive by which something of it may come later. One that says so in a comment or a text is
@@ -155,7 +171,7 @@ pub(crate) async fn respond_in_parts(
     let mut added = std::mem::take(&mut kept.added);
     let (sender, receiver) = channel(AHEAD_BYTES_MAX);
     let first: First = Rc::default();
-    let mut work: Work = Box::pin(work(kept, form, Rc::clone(&first), sender));
+    let mut work: Work = Box::pin(work(kept, incremental, Rc::clone(&first), sender));
     let mut ended = None;
     poll_fn(|cx| {
         if let Poll::Ready(end) = work.as_mut().poll(cx) {
@@ -180,16 +196,17 @@ pub(crate) async fn respond_in_parts(
             respond_with(initial.to_json().into(), media)
         }
         _ => {
-            let mut start = Vec::new();
-            multipart::write_start(&mut start, BOUNDARY);
-            multipart::write_part(&mut start, BOUNDARY, &payload.to_json(form));
+            let framing = incremental.framing;
+            let mut start = framing.start();
+            framing.write(&mut start, &payload.to_json(form));
             let body = PartBody {
+                framing,
                 start: Some(start.into()),
                 work: (!is_over).then_some(work),
                 receiver,
                 is_complete: false,
             };
-            framed(ResponseBody::of_parts(Box::pin(body)), form)
+            framed(ResponseBody::of_parts(Box::pin(body)), incremental)
         }
     };
     if !added.is_empty() {
@@ -213,11 +230,11 @@ pub(crate) fn only_in_parts(
     }
     json.pop();
     json.extend_from_slice(b",\"hasNext\":false}");
-    let mut body = Vec::with_capacity(json.len() + 64);
-    multipart::write_start(&mut body, BOUNDARY);
-    multipart::write_part(&mut body, BOUNDARY, &json);
-    multipart::write_end(&mut body);
-    let mut response = framed(Bytes::from(body).into(), incremental.form);
+    let framing = incremental.framing;
+    let mut body = framing.start();
+    framing.write(&mut body, &json);
+    framing.end(&mut body);
+    let mut response = framed(Bytes::from(body).into(), incremental);
     for (name, value) in whole.headers() {
         if *name != header::CONTENT_TYPE {
             response.headers_mut().append(name, value.clone());
@@ -228,7 +245,7 @@ pub(crate) fn only_in_parts(
 
 async fn work(
     kept: Kept,
-    form: IncrementalForm,
+    IncrementalMedia { form, framing, .. }: IncrementalMedia,
     first: First,
     mut sender: PartSender,
 ) -> Result<(), RequestError> {
@@ -250,7 +267,7 @@ async fn work(
                 return true;
             }
             let mut part = Vec::new();
-            multipart::write_part(&mut part, BOUNDARY, &payload.to_json(form));
+            framing.write(&mut part, &payload.to_json(form));
             sender.send(part.into()).await.is_ok()
         };
         let executed = execute_in_parts(
@@ -276,13 +293,46 @@ async fn work(
     }
 }
 
-fn framed(body: ResponseBody, form: IncrementalForm) -> Response<ResponseBody> {
+impl PartFraming {
+    fn start(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        if self == PartFraming::Multipart {
+            multipart::write_start(&mut out, BOUNDARY);
+        }
+        out
+    }
+    fn write(self, out: &mut Vec<u8>, json: &[u8]) {
+        match self {
+            PartFraming::Multipart => multipart::write_part(out, BOUNDARY, json),
+            PartFraming::EventStream => sse::write_next(out, json),
+            PartFraming::Message => out.extend_from_slice(json),
+        }
+    }
+    fn end(self, out: &mut Vec<u8>) {
+        match self {
+            PartFraming::Multipart => multipart::write_end(out),
+            PartFraming::EventStream => out.extend_from_slice(sse::COMPLETE),
+            PartFraming::Message => {}
+        }
+    }
+}
+
+fn framed(
+    body: ResponseBody,
+    IncrementalMedia { form, framing, .. }: IncrementalMedia,
+) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::OK;
-    let media = HeaderValue::from_static(match form {
-        IncrementalForm::Repeated => "multipart/mixed; boundary=\"-\"; deferSpec=20220824",
-        IncrementalForm::Distinct => "multipart/mixed; boundary=\"-\"; incrementalSpec=v0.2",
-    });
+    let media = match (framing, form) {
+        (PartFraming::EventStream, _) => Media::Stream(StreamMedia::EventStream).content_type(),
+        (PartFraming::Message, _) => Media::Json.content_type(),
+        (PartFraming::Multipart, IncrementalForm::Repeated) => {
+            HeaderValue::from_static("multipart/mixed; boundary=\"-\"; deferSpec=20220824")
+        }
+        (PartFraming::Multipart, IncrementalForm::Distinct) => {
+            HeaderValue::from_static("multipart/mixed; boundary=\"-\"; incrementalSpec=v0.2")
+        }
+    };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, media);
     // Nobody on the way may wait for all of it.
@@ -292,6 +342,7 @@ fn framed(body: ResponseBody, form: IncrementalForm) -> Response<ResponseBody> {
 
 /// The body: the first part, then what comes of the work.
 struct PartBody {
+    framing: PartFraming,
     start: Option<Bytes>,
     work: Option<Work>,
     receiver: PartReceiver,
@@ -315,8 +366,8 @@ impl Stream for PartBody {
             Poll::Ready(None) if !this.is_complete => {
                 this.is_complete = true;
                 let mut end = Vec::new();
-                multipart::write_end(&mut end);
-                Poll::Ready(Some(Ok(end.into())))
+                this.framing.end(&mut end);
+                Poll::Ready((!end.is_empty()).then(|| Ok(end.into())))
             }
             Poll::Ready(Some(Err(error))) => {
                 this.is_complete = true;

@@ -25,6 +25,8 @@ use ogive_server::ResponseBody;
 pub(crate) enum Destination<'p> {
     /// The five stops; with the id of a document, if the path has one.
     Graphql(Option<&'p str>),
+    /// The subscription of this id, of which a subgraph has something to say.
+    Callback(&'p str),
     /// Nobody any more.
     Answered(Response<ResponseBody>),
     /// Nobody at all.
@@ -68,6 +70,9 @@ impl Gateway {
         }
         if asks_for_websocket(&parts.headers) && options.is_websocket(path) {
             return Destination::Graphql(None);
+        }
+        if let Some(id) = options.callback_id(path) {
+            return Destination::Callback(id);
         }
         match self.page(options, parts) {
             Ok(response) => Destination::Answered(response),

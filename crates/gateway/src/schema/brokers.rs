@@ -48,6 +48,8 @@ pub(crate) fn stand_in(
             endpoints.get_mut(id.0 as usize),
         ) {
             endpoint.service = Some(Arc::new(service));
+            // What goes wrong is said by us, in our own words.
+            endpoint.shows_errors = true;
             endpoint.replicas = Err(EndpointError::Missing);
         }
     }
@@ -173,6 +175,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
             ..QueueLimits::default()
         },
         patience,
+        durable_max: events.max_durable_positions.get(),
         instance: instance(config).into(),
     })
 }

@@ -9,9 +9,9 @@ use ogive_config::{
 };
 use ogive_execute::{RequestLimits, Reuse};
 use ogive_transport::{
-    CircuitBreaker, Encoding, Endpoint, EventProtocol, EventSource, HeaderRule, HeaderRules, Hedge,
-    Http2, Merge, NameMatch, OutlierEjection, Reconnect, ResponseHeaderRule, ResponseHeaderRules,
-    Retry, Traffic,
+    CallbackSource, CircuitBreaker, Encoding, Endpoint, EventProtocol, EventSource, HeaderRule,
+    HeaderRules, Hedge, Http2, Merge, NameMatch, OutlierEjection, Reconnect, ResponseHeaderRule,
+    ResponseHeaderRules, Retry, Traffic,
 };
 
 use super::signers::{own_headers, signer};
@@ -126,6 +126,7 @@ fn event_source(config: &Config, name: &str) -> Option<Arc<EventSource>> {
     let names = source.connection_init_headers.iter();
     Some(Arc::new(EventSource {
         protocol: match source.protocol {
+            _ if source.callback.is_some() => EventProtocol::Callback,
             EventProtocolWord::Auto => EventProtocol::Auto,
             EventProtocolWord::GraphqlWs => EventProtocol::TransportWs,
             EventProtocolWord::GraphqlTransportWs => EventProtocol::LegacyWs,
@@ -136,6 +137,12 @@ fn event_source(config: &Config, name: &str) -> Option<Arc<EventSource>> {
         heartbeat_interval: source.heartbeat_interval,
         acknowledge_timeout: source.acknowledge_timeout,
         connection_init: names.filter_map(|name| header_name(name)).collect(),
+        callback: source
+            .callback
+            .map(|(url, heartbeat_interval)| CallbackSource {
+                url: url.into(),
+                heartbeat_interval,
+            }),
         reconnect: Reconnect {
             attempts: config.subscription.max_reconnect_attempts,
             delay: config.subscription.reconnect_delay.0,

@@ -142,6 +142,62 @@ pub struct IncrementalMedia {
     pub form: IncrementalForm,
     /// Whether the client reads nothing else.
     pub is_only: bool,
+    /// How parts are told apart.
+    pub framing: PartFraming,
+}
+
+/// How the parts of an answer are told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PartFraming {
+    /// `multipart/mixed`: each is a part of it.
+    Multipart,
+    /// `text/event-stream`: each is a `next` event.
+    EventStream,
+    /// Not at all: each is a message of its own.
+    Message,
+}
+
+/// The form of parts that a client of server-sent events reads; `default` where it names none.
+pub fn event_form(headers: &HeaderMap, default: IncrementalForm) -> IncrementalForm {
+    form_of(headers, |media| {
+        media.eq_ignore_ascii_case("text/event-stream")
+    })
+    .unwrap_or(default)
+}
+
+/// The form of parts that the head of a WebSocket names, in whatever media type.
+pub fn message_form(headers: &HeaderMap) -> Option<IncrementalForm> {
+    form_of(headers, |_| true)
+}
+
+fn form_of(headers: &HeaderMap, is_asked: impl Fn(&str) -> bool) -> Option<IncrementalForm> {
+    let values = headers.get_all(header::ACCEPT).iter();
+    let ranges = values
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(','));
+    for range in ranges.take(RANGES_MAX) {
+        let mut parts = range.split(';').map(str::trim);
+        if !parts.next().is_some_and(&is_asked) {
+            continue;
+        }
+        for (key, value) in parts.filter_map(|p| p.split_once('=')) {
+            if let Some(form) = named_form(key.trim(), value.trim().trim_matches('"')).flatten() {
+                return Some(form);
+            }
+        }
+    }
+    None
+}
+
+/// The form that a parameter names; nothing in it if there is no such form.
+fn named_form(key: &str, value: &str) -> Option<Option<IncrementalForm>> {
+    if key.eq_ignore_ascii_case("deferSpec") {
+        Some((value == "20220824").then_some(IncrementalForm::Repeated))
+    } else if key.eq_ignore_ascii_case("incrementalSpec") {
+        Some(incremental_form(value))
+    } else {
+        None
+    }
 }
 
 /// The answer in parts that a client reads, if it likes it no less than a whole one; `default` is the form where it names
@@ -174,10 +230,8 @@ pub fn incremental_media(
             let is = |name: &str| key.trim().eq_ignore_ascii_case(name);
             if is("q") {
                 quality = ogive_server::body::thousandths(value);
-            } else if is("deferSpec") {
-                form = (value == "20220824").then_some(IncrementalForm::Repeated);
-            } else if is("incrementalSpec") {
-                form = incremental_form(value);
+            } else if let Some(named) = named_form(key.trim(), value) {
+                form = named;
             } else if is("subscriptionSpec") {
                 form = None;
             }
@@ -192,6 +246,7 @@ pub fn incremental_media(
     Some(IncrementalMedia {
         form,
         is_only: whole == 0,
+        framing: PartFraming::Multipart,
     })
 }
 

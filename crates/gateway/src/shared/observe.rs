@@ -223,6 +223,14 @@ impl<'a> Watch<'a> {
             last: Cell::new(None),
         }
     }
+    /// The same for an event of a subscription.
+    pub(crate) fn of_event(self, name: Option<&str>) -> Self {
+        let mut noted = self.operation.borrow_mut();
+        noted.kind = "subscription";
+        noted.name = name.map(|name| bounded_name(name).into());
+        drop(noted);
+        self
+    }
     /// A stop is over; the next one begins.
     fn stop(&self, stop: Stop) -> RefMut<'_, Operation> {
         let (from, now) = (self.from.get(), self.record.now());

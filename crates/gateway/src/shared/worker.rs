@@ -19,7 +19,7 @@ use ogive_base::{MemoryBudget, MemoryShare, Reservation};
 use ogive_cost::Scratch;
 use ogive_execute::{ExecuteInput, ExecuteOutput};
 use ogive_plan::{Granted, OperationKind, Plan};
-use ogive_transport::{Client, Coalescer, Personal, RequestTransport, SharingScope};
+use ogive_transport::{Callbacks, Client, Coalescer, Personal, RequestTransport, SharingScope};
 
 use crate::shared::offload::Share;
 
@@ -61,9 +61,10 @@ impl WorkerState {
         WorkerState::default()
     }
     /// The same for a thread on which subscriptions can go on behind their requests.
-    pub fn with_streams() -> Rc<Self> {
+    pub fn with_streams(callbacks: Arc<Callbacks>) -> Rc<Self> {
         Rc::new_cyclic(|own| WorkerState {
             own: Weak::clone(own),
+            client: Client::new().with_callbacks(callbacks),
             ..WorkerState::default()
         })
     }

@@ -5,6 +5,7 @@
 //! responses that are executed like requests of their own. Whatever ends a subscription is told to its client, by a code;
 //! nothing is dropped without a word.
 
+pub(crate) mod callback;
 pub(crate) mod counts;
 pub(crate) mod end;
 pub(crate) mod format;
@@ -19,10 +20,12 @@ pub(crate) mod stream_requests;
 pub(crate) mod streams;
 pub(crate) mod upgrade;
 pub(crate) mod websocket;
+pub(crate) mod whole_body;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderName, HeaderValue, Response, header};
+use ogive_execute::incremental::IncrementalForm;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 
@@ -44,14 +47,35 @@ use crate::{
 
 /// In the extensions of a request of which whoever made it wants the events themselves: operations over WebSockets.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SubscriberSlot(Arc<Mutex<Option<Subscriber>>>);
+pub(crate) struct SubscriberSlot {
+    subscriber: Arc<Mutex<Option<Subscriber>>>,
+    /// Whether answers in parts are taken, too, and the form that was named for them.
+    parts: Option<Option<IncrementalForm>>,
+}
 
 impl SubscriberSlot {
+    /// Of whoever takes answers in parts, too.
+    pub(crate) fn with_parts(form: Option<IncrementalForm>) -> Self {
+        SubscriberSlot {
+            parts: Some(form),
+            ..SubscriberSlot::default()
+        }
+    }
+    pub(crate) fn reads_parts(&self) -> bool {
+        self.parts.is_some()
+    }
+    pub(crate) fn form(&self) -> Option<IncrementalForm> {
+        self.parts.flatten()
+    }
+    fn lock(&self) -> MutexGuard<'_, Option<Subscriber>> {
+        let subscriber = self.subscriber.lock();
+        subscriber.unwrap_or_else(PoisonError::into_inner)
+    }
     fn put(&self, subscriber: Subscriber) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(subscriber);
+        *self.lock() = Some(subscriber);
     }
     pub(crate) fn take(&self) -> Option<Subscriber> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.lock().take()
     }
 }
 

@@ -24,6 +24,8 @@ pub struct SubscriptionOptions {
     pub single_connection: Option<SingleConnectionOptions>,
     /// WebSockets, if there are any.
     pub websocket: Option<WebSocketOptions>,
+    /// Path of the requests by which subgraphs send events, with a slash at its end, if any do.
+    pub callback_path: Option<String>,
 }
 
 /// What waits for one client.
@@ -68,6 +70,7 @@ impl SubscriptionOptions {
     pub fn new(config: &Config) -> Option<Self> {
         let options = &config.subscription;
         let (client, websocket) = (&options.client, &options.client.websocket);
+        let callback = &options.mode.callback;
         let path = websocket.path.as_ref();
         let path = path.unwrap_or(&config.http.graphql_endpoint);
         let names = websocket.headers_from_init.iter();
@@ -100,6 +103,8 @@ impl SubscriptionOptions {
             drain_window: config.http.connection_shutdown_timeout.0 / 2,
             single_connection,
             websocket,
+            callback_path: (!callback.subgraphs.is_empty())
+                .then(|| format!("{}/", callback.path.0.trim_end_matches('/'))),
         })
     }
 }

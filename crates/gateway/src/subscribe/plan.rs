@@ -192,7 +192,7 @@ impl SourcePlan {
             granted,
         };
         let ((before, was_at), (now, is_at)) = (self.source()?, plan.source()?);
-        if before.body != now.body || !was_at.has_same_events(is_at) {
+        if before.body != now.body || !was_at.has_same_events(is_at, &now.body) {
             return None;
         }
         Some(Migrated {

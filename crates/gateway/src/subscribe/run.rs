@@ -29,6 +29,8 @@ use crate::{
     gateway::Gateway,
     shared::error::internal,
     shared::failures::Telling,
+    shared::observe::Watch,
+    shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
     subscribe::owner::Opener,
     subscribe::plan::SourcePlan,
@@ -69,14 +71,32 @@ impl SourceInput {
         let (client, endpoints) = (&self.worker.client, &plan.state.endpoints);
         let context = opener.context().told_to(&self.gateway.telemetry);
         let headers = &opener.headers;
-        let transport = RequestTransport::new(client, endpoints, headers, Some(deadline))
-            .asked_by(Some(&context))
-            .within(options.request_memory.ceiling)
-            .reporting_to(Some(telling as &dyn Reporter))
-            .counted_in(Some(&memory), held);
-        let (input, plan) = (plan.execute_input(), &plan.planned.plan);
-        let executing = pin!(execute_event(plan, input, &transport, event));
-        let output = executing.await;
+        // In boxes, because most sources have none.
+        let record = self.gateway.telemetry.begin_event(plan.subgraph());
+        let record = record.map(Box::new);
+        let serving = record.as_ref().map(|_| self.gateway.serving.load_full());
+        let watch = record.as_deref().zip(serving.as_ref());
+        let watch = watch.map(|(record, serving)| {
+            let watch = Watch::new(record, &serving.options.observe);
+            Box::new(watch.of_event(plan.operation.name()))
+        });
+        let planned = &plan.planned;
+        let output = {
+            let transport = RequestTransport::new(client, endpoints, headers, Some(deadline))
+                .asked_by(Some(&context))
+                .observed_by(watch.as_deref().and_then(StageObserver::requests))
+                .within(options.request_memory.ceiling)
+                .reporting_to(Some(telling as &dyn Reporter))
+                .counted_in(Some(&memory), held);
+            let input = plan.execute_input();
+            let executing = pin!(execute_event(&planned.plan, input, &transport, event));
+            executing.await
+        };
+        if let (Some(watch), Some(record)) = (watch, &record) {
+            watch.passed(&StageEvent::Execute(planned, &output));
+            watch.finish(None, endpoints);
+            record.finish(200, output.body.len() as u64);
+        }
         let was_refused = |body: Bytes| output.errors_total > 0 && !has_data(&body);
         Response {
             is_last: answered.is_none_or(was_refused),

@@ -10,8 +10,9 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request::Parts};
+use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::Caller;
-use ogive_server::ClientCertificate;
+use ogive_server::{ClientCertificate, parts::PartStream};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -26,6 +27,8 @@ pub(crate) struct OperationSender {
     pub(crate) worker: Rc<WorkerState>,
     pub(crate) identity: Identity,
     pub(crate) template: HeaderMap,
+    /// The form of answers in parts that the client has named.
+    pub(crate) form: Option<IncrementalForm>,
     /// What the client showed when it connected.
     pub(crate) certificate: Option<ClientCertificate>,
 }
@@ -34,6 +37,7 @@ pub(crate) struct OperationSender {
 pub(crate) enum Answer {
     Whole(Bytes),
     Stream(Box<Subscriber>),
+    Parts(PartStream),
 }
 
 /// An operation on its way.
@@ -43,15 +47,16 @@ impl OperationSender {
     /// Sends an operation through all stages.
     pub(crate) fn send(&self, payload: &str) -> PendingAnswer {
         let (gateway, worker) = (Arc::clone(&self.gateway), Rc::clone(&self.worker));
-        let (identity, slot) = (self.identity.clone(), SubscriberSlot::default());
+        let (identity, slot) = (self.identity.clone(), SubscriberSlot::with_parts(self.form));
         let parts = self.head(Some(slot.clone()));
         let body = WholeBody(Some(Bytes::copy_from_slice(payload.as_bytes())));
         Box::pin(async move {
             let answering = pin!(gateway.answer_operation(&parts, body, &identity, &worker));
-            let response = answering.await;
-            match slot.take() {
-                Some(subscriber) => Answer::Stream(Box::new(subscriber)),
-                None => Answer::Whole(response.into_body().to_vec().into()),
+            let mut body = answering.await.into_body();
+            match (slot.take(), body.take_parts()) {
+                (Some(subscriber), _) => Answer::Stream(Box::new(subscriber)),
+                (None, Some(parts)) => Answer::Parts(parts),
+                (None, None) => Answer::Whole(body.to_vec().into()),
             }
         })
     }

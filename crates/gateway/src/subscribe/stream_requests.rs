@@ -4,9 +4,9 @@
 //! Operations pass all stages by the head of their own request. A token is of whoever reserved it: with the credentials of
 //! another caller there is no such stream.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
     request::Parts,
@@ -17,6 +17,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 
 use crate::{
+    admit::AdmittedSlot,
     gateway::{Gateway, Serving},
     options::GatewayOptions,
     receive::{RequestBody, WholeBody, percent::decode_form},
@@ -30,6 +31,7 @@ use crate::{
         owner::Owner,
         sources::share,
         streams::{EventStream, PlaceRefusal, StreamAnswer, StreamBody},
+        whole_body::{read_whole, refusal},
     },
 };
 
@@ -234,22 +236,38 @@ impl Gateway {
             read_refused(&parts.headers, body).await;
             return Err(no_stream());
         };
+        // Nor for whoever is beyond a rate.
+        let admitted = match self.let_in(&serving.options, context) {
+            Ok(admitted) => admitted,
+            Err((error, rate)) => {
+                read_refused(&parts.headers, body).await;
+                let mut refused = refuse(&error, Media::Json);
+                if let Some(rate) = rate {
+                    rate.write(refused.headers_mut());
+                }
+                return Ok(refused);
+            }
+        };
         let (id, body) = match parts.method {
             Method::GET => (
                 parameter(parts, "extensions").and_then(|text| id_in(text.as_bytes())),
                 None,
             ),
             _ => {
-                let body = whole(serving, parts, body).await?;
+                // Its id is needed before anything else. The stage that takes the body counts it again.
+                let memory = context.worker.reserve(&self.memory);
+                let most = serving.options.receive.body.ceiling;
+                let body = read_whole(serving, parts, body, (&memory, most)).await?;
                 (operation_id(&body), Some(body))
             }
         };
         let id = id.ok_or_else(no_operation_id)?;
         let place = stream.begin(&id, single.operations_max).map_err(no_place)?;
         let slot = SubscriberSlot::default();
-        let parts = head(parts, &slot, stream.owner());
+        let mut head = head(parts, &slot, stream.owner());
+        head.extensions.insert(AdmittedSlot::new(admitted));
         let context = RequestContext {
-            parts: &parts,
+            parts: &head,
             ..context
         };
         let answering = self.graphql(serving, WholeBody(body), context, None);
@@ -293,42 +311,6 @@ fn head(parts: &Parts, slot: &SubscriberSlot, owner: &Owner) -> Parts {
     request.into_parts().0
 }
 
-/// Reads a body, of which the id of the operation is needed before anything else.
-async fn whole<B: RequestBody>(
-    serving: &Serving,
-    parts: &Parts,
-    body: B,
-) -> Result<Bytes, RequestError> {
-    if parts.headers.contains_key(header::CONTENT_ENCODING) {
-        read_refused(&parts.headers, body).await;
-        return Err(refusal(415, "operations of a stream are not encoded"));
-    }
-    let limits = &serving.options.receive;
-    let (most, time): (usize, Duration) = (limits.body.ceiling, limits.body_timeout.ceiling);
-    let mut body = pin!(body);
-    let mut read = BytesMut::new();
-    let reading = async {
-        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-            let Some(data) = frame.ok()?.into_data().ok() else {
-                continue;
-            };
-            if read.len() + data.remaining() > most {
-                return None;
-            }
-            read.put(data);
-        }
-        Some(())
-    };
-    match tokio::time::timeout(time, pin!(reading)).await {
-        Ok(Some(())) => Ok(read.freeze()),
-        Ok(None) => {
-            let message = "the request's body is too large, or did not arrive";
-            Err(refusal(413, message))
-        }
-        Err(_) => Err(refusal(408, "the request's body took too long")),
-    }
-}
-
 #[derive(Deserialize)]
 struct OperationRequest {
     extensions: Option<OperationExtensions>,
@@ -348,13 +330,6 @@ fn operation_id(body: &[u8]) -> Option<String> {
 fn id_in(extensions: &[u8]) -> Option<String> {
     let extensions: OperationExtensions = serde_json::from_slice(extensions).ok()?;
     extensions.id.filter(|id| !id.is_empty())
-}
-
-fn refusal(status: u16, message: &'static str) -> RequestError {
-    RequestError {
-        status,
-        ..RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message)
-    }
 }
 
 pub(crate) fn no_stream() -> RequestError {

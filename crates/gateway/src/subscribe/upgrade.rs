@@ -20,6 +20,7 @@ use crate::{
     router::no_websockets,
     shared::context::{Identity, RequestContext},
     shared::error::RequestError,
+    shared::media::message_form,
     subscribe::owner::kept_apart,
     subscribe::sender::OperationSender,
     subscribe::websocket::{SessionStart, serve},
@@ -56,6 +57,7 @@ impl Gateway {
                     PageOrigin::Stranger => Identity::like(context.identity),
                 },
                 template: template(parts, origin),
+                form: message_form(&parts.headers),
                 // A browser shows it without asking, like a cookie.
                 certificate: {
                     let shown = parts.extensions.get::<ClientCertificate>();

@@ -12,10 +12,11 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use ogive_identity::Caller;
 use ogive_net::Rest;
-use ogive_server::Upgraded;
+use ogive_server::{Upgraded, parts::PartStream};
 use ogive_stream::{
     Action, Close, Protocol, Received, Session, SessionLimits, WebSocket, WebSocketLimits,
     session::Heartbeat,
@@ -24,7 +25,7 @@ use ogive_telemetry::codes;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::{
-    shared::error::RequestError,
+    shared::error::{RequestError, internal},
     subscribe::format::{errors_of, told},
     subscribe::options::SubscriptionOptions,
     subscribe::owner::Owner,
@@ -94,6 +95,7 @@ enum Turn {
     Received(Received),
     Answered(usize, Answer),
     Ended(usize, StreamEnd),
+    Part(usize, Option<std::io::Result<Bytes>>),
     InitDue,
     HeartbeatDue,
     Drained,
@@ -105,6 +107,7 @@ enum Turn {
 enum OperationState {
     PendingAnswer(PendingAnswer),
     Streaming(Box<Subscriber>),
+    Parts(PartStream),
 }
 
 struct SessionOperation {
@@ -173,7 +176,7 @@ impl Driver {
             let operation = &mut self.operations[at];
             let step = match &mut operation.state {
                 OperationState::Streaming(subscriber) => subscriber.poll_step(cx),
-                OperationState::PendingAnswer(_) => Poll::Pending,
+                OperationState::PendingAnswer(_) | OperationState::Parts(_) => Poll::Pending,
             };
             match step {
                 Poll::Pending => n_quiet += 1,
@@ -215,10 +218,19 @@ impl Driver {
             return Poll::Ready(Turn::Received(received));
         }
         for (at, operation) in self.operations.iter_mut().enumerate() {
-            if let OperationState::PendingAnswer(answering) = &mut operation.state
-                && let Poll::Ready(answer) = answering.as_mut().poll(cx)
-            {
-                return Poll::Ready(Turn::Answered(at, answer));
+            let turn = match &mut operation.state {
+                OperationState::Streaming(_) => Poll::Pending,
+                OperationState::PendingAnswer(answering) => {
+                    let answer = answering.as_mut().poll(cx);
+                    answer.map(|answer| Turn::Answered(at, answer))
+                }
+                OperationState::Parts(parts) => {
+                    let part = parts.as_mut().poll_next(cx);
+                    part.map(|part| Turn::Part(at, part))
+                }
+            };
+            if turn.is_ready() {
+                return turn;
             }
         }
         if is_due(self.init.as_mut(), cx) {
@@ -265,6 +277,11 @@ impl Driver {
                 Ok(())
             }
             Turn::Answered(at, Answer::Whole(response)) => self.answered(at, &response).await,
+            Turn::Answered(at, Answer::Parts(parts)) => {
+                self.operations[at].state = OperationState::Parts(parts);
+                Ok(())
+            }
+            Turn::Part(at, part) => self.part(at, part).await,
             Turn::Ended(at, end) => self.ended(at, &end).await,
             Turn::Broken => Err(None),
             Turn::InitDue => {
@@ -425,6 +442,27 @@ impl Driver {
         self.say(next).await?;
         let complete = self.session.complete(&id);
         self.say(complete).await
+    }
+
+    /// The next part of an answer, or its end.
+    async fn part(&mut self, at: usize, part: Option<std::io::Result<Bytes>>) -> Result<(), Ended> {
+        let text = match part {
+            Some(Ok(part)) => {
+                let id = &self.operations[at].id;
+                self.session.next(id, text_of(&part))
+            }
+            None => {
+                let id = self.operations.swap_remove(at).id;
+                self.session.complete(&id)
+            }
+            // Whoever takes what came for the whole answer would be wrong.
+            Some(Err(_)) => {
+                let id = self.operations.swap_remove(at).id;
+                let response = internal().to_json();
+                self.session.error(&id, text_of(errors_of(&response)))
+            }
+        };
+        self.say(text).await
     }
 
     async fn ended(&mut self, at: usize, end: &StreamEnd) -> Result<(), Ended> {

@@ -150,7 +150,8 @@ impl Seen {
                     _ => return Seen::Odd,
                 }
             } else if is("accept") {
-                if header.value.starts_with(b"text/event-stream")
+                if header.value.ends_with(b"callbackSpec=1.0")
+                    || header.value.starts_with(b"text/event-stream")
                     || header.value.starts_with(b"multipart/")
                 {
                     return Seen::Odd;

@@ -6,6 +6,7 @@
 //! A connection begins in `direct`, which answers plain POSTs to subgraphs at the least cost. With the first request
 //! that is anything else the connection goes to hyper and `routes`, for good.
 
+mod callback;
 mod direct;
 mod payload;
 mod routes;

@@ -10,11 +10,14 @@ use ogive_stream::{Protocol, handshake};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Closed, due,
+    Closed,
+    callback::Subscriber,
+    due,
     payload::Payload,
     subscriptions::{self, EventBody, Framing},
 };
 use crate::{
+    events::EventFaultKind,
     service::{Reply, Service, Transfer},
     timer::Timer,
 };
@@ -66,6 +69,12 @@ pub(super) async fn answer(
             framing,
         ));
     }
+    if let Some(subscriber) = Subscriber::of(&parts.headers, &body)
+        && service.is_subscription(&name, &body)
+    {
+        let reply = called_back(subscriber, service, name, body).await;
+        return send(reply, Instant::now(), &timer).await;
+    }
     let arrived = Instant::now();
     let headers = header_list(&parts.headers, service.is_recording(&name));
     let reply = service.respond(&name, &headers, &body);
@@ -75,6 +84,27 @@ pub(super) async fn answer(
         reply.prefer_graphql_json();
     }
     send(reply, arrived, &timer).await
+}
+
+/// Begins to send events by requests, if they are wanted.
+async fn called_back(
+    mut subscriber: Subscriber,
+    service: Arc<Service>,
+    name: String,
+    body: Bytes,
+) -> Reply {
+    let schedule = service.event_schedule(&name);
+    if schedule.has(EventFaultKind::Early) {
+        subscriber.send_early().await;
+    }
+    if !schedule.has(EventFaultKind::NoAck) {
+        if !subscriber.check().await {
+            let errors = json!({"errors": [{"message": "Nobody wants the events."}]});
+            return Reply::new(500, "application/json", errors.to_string());
+        }
+        tokio::task::spawn_local(subscriber.feed(service, name, body));
+    }
+    Reply::new(200, "application/json", r#"{"data":null}"#.to_owned())
 }
 
 /// The name of the one subgraph, if there is one only.

@@ -4,7 +4,7 @@
 //! opens it again by policy when it was lost. `over_http` reads SSE and multipart, where nobody reads ahead of whoever
 //! wants the events: the subgraph feels that, and nothing is kept here. `sockets` keeps WebSocket connections, each with a
 //! task of its own (`driven`), for all subscriptions that are equal in everything but what they ask; what waits for its
-//! reader stands in a bounded queue (`queue`).
+//! reader stands in a bounded queue (`queue`). [`callback`] are events that the subgraph sends by requests of its own.
 //!
 //! Invariants:
 //! - Whatever ends a stream before its end is an error with a code, never an end.
@@ -14,6 +14,7 @@
 //!   operators every time.
 //! - Header rules, proof, TLS and limits of sizes are those of requests.
 
+pub(crate) mod callback;
 mod driven;
 pub(crate) mod failures;
 mod over_http;
@@ -23,6 +24,7 @@ mod sockets;
 pub(crate) mod source;
 mod subscribe_request;
 
+pub(crate) use callback::Callbacks;
 pub(crate) use running::subscribe;
 pub(crate) use sockets::Sockets;
 pub(crate) use subscribe_request::SubscribeRequest;

@@ -17,6 +17,7 @@ use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use ogive_execute::SubgraphResponse;
 use ogive_stream::{
+    callback,
     multipart::{self, MultipartReader, SubscriptionPart},
     sse::{self, SseEvent, SseReader},
 };
@@ -73,6 +74,7 @@ fn accept(protocol: EventProtocol) -> HeaderValue {
         EventProtocol::Multipart => {
             "multipart/mixed;boundary=\"graphql\";subscriptionSpec=\"1.0\", application/json"
         }
+        EventProtocol::Callback => callback::ACCEPT,
         _ => {
             "text/event-stream, multipart/mixed;boundary=\"graphql\";subscriptionSpec=\"1.0\";q=0.9, application/json;q=0.1"
         }
@@ -83,6 +85,7 @@ fn accept(protocol: EventProtocol) -> HeaderValue {
 pub(crate) async fn open(
     opening: &SubscribeRequest<'_>,
     address: &Address,
+    body: Bytes,
 ) -> Result<HttpAnswer, ExchangeError> {
     let endpoint = opening.endpoint;
     let mut headers = opening.all_headers();
@@ -92,7 +95,7 @@ pub(crate) async fn open(
     headers.entry(header::USER_AGENT).or_insert(USER_AGENT);
     if let Some(signer) = &endpoint.signer {
         let to = (endpoint, address);
-        sign::sign_stream(&**signer, to, &opening.body, &mut headers).await?;
+        sign::sign_stream(&**signer, to, &body, &mut headers).await?;
     }
     let tls = tls_of(endpoint, address)?;
     let connected = connect(endpoint, address, tls, opening.names).await;
@@ -105,7 +108,7 @@ pub(crate) async fn open(
         transient(failed(HTTP_ERROR, &endpoint.name, what, why))
     };
     let (status, headers, body) = if http2 {
-        let mut request = Request::new(Full::new(opening.body.clone()));
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.headers_mut() = headers;
         fit_http2(&mut request, address);
@@ -122,11 +125,11 @@ pub(crate) async fn open(
             own: HeaderMap::new(),
             binds: false,
         };
-        let length = Some(opening.body.len());
+        let length = Some(body.len());
         let mut connection = Box::new(Connection::new(stream));
         let asked = OutgoingRequest {
             head: &|out| request::write(out, ("POST", address), &[], &headers, length),
-            body: &opening.body,
+            body: &body,
             is_head: false,
             wanted: HeaderScope::All,
         };

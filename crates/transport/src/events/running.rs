@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -12,6 +13,7 @@ use ogive_stream::Protocol;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
+    callback::{self, CallbackEvents, CallbackOutcome, Callbacks},
     failures::too_late,
     over_http::{self, HttpAnswer, HttpEvents},
     sockets::{SocketEvents, Sockets},
@@ -29,6 +31,7 @@ use crate::{
 enum Opened {
     Socket(SocketEvents),
     Http(Box<HttpEvents>),
+    Called(CallbackEvents),
     /// One response instead of events.
     Whole(Option<SubgraphResponse>),
 }
@@ -37,6 +40,7 @@ enum Opened {
 struct Opener<'a> {
     opening: SubscribeRequest<'a>,
     sockets: &'a Sockets,
+    callbacks: &'a Arc<Callbacks>,
 }
 
 impl Opener<'_> {
@@ -84,13 +88,26 @@ impl Opener<'_> {
             EventProtocol::TransportWs => self.socket(&address, Protocol::TransportWs).await,
             EventProtocol::LegacyWs => self.socket(&address, Protocol::LegacyWs).await,
             EventProtocol::Sse | EventProtocol::Multipart => {
-                let answer = over_http::open(&self.opening, &address).await;
+                let answer = self.asked(&address).await;
                 answer.and_then(of_answer)
             }
+            EventProtocol::Callback => Box::pin(self.called_back(&address)).await,
             EventProtocol::Auto => self.found_out(&address).await,
         };
         chosen.done(opened.is_ok());
         opened
+    }
+
+    async fn asked(&self, address: &Address) -> Result<HttpAnswer, ExchangeError> {
+        over_http::open(&self.opening, address, self.opening.body.clone()).await
+    }
+
+    async fn called_back(&self, address: &Address) -> Result<Opened, ExchangeError> {
+        let called = callback::open(&self.opening, address, self.callbacks).await?;
+        Ok(match called {
+            CallbackOutcome::Events(events) => Opened::Called(events),
+            CallbackOutcome::Whole(response) => Opened::Whole(Some(response)),
+        })
     }
 
     async fn socket(&self, address: &Address, protocol: Protocol) -> Result<Opened, ExchangeError> {
@@ -113,7 +130,7 @@ impl Opener<'_> {
                 return opened;
             }
             Learned::Http => {
-                let answer = over_http::open(&self.opening, address).await?;
+                let answer = self.asked(address).await?;
                 if !matches!(answer, HttpAnswer::Events(_)) {
                     source.learn(Learned::Nothing);
                 }
@@ -128,7 +145,7 @@ impl Opener<'_> {
     /// there is no WebSocket either.
     async fn tried(&self, address: &Address) -> Result<Opened, ExchangeError> {
         let source = self.opening.source;
-        let mut asked = pin!(over_http::open(&self.opening, address));
+        let mut asked = pin!(self.asked(address));
         // Begins when somebody waits for it.
         let mut socket = pin!(self.socket(address, Protocol::TransportWs));
         let answer = match timeout(source.patience, &mut asked).await {
@@ -186,6 +203,7 @@ impl Opened {
         let event = match self {
             Opened::Socket(events) => ready!(events.poll_next(endpoint, cx)),
             Opened::Http(events) => ready!(events.poll_next(endpoint, cx)),
+            Opened::Called(events) => ready!(events.poll_next(endpoint, cx)),
             Opened::Whole(response) => return Poll::Ready(response.take().map(Ok)),
         };
         let response = |body| SubgraphResponse { status: 200, body };
@@ -279,11 +297,15 @@ impl Stream for Events<'_> {
 
 /// Opens a subscription; the stream opens it again when it is lost.
 pub(crate) async fn subscribe<'a>(
-    sockets: &'a Sockets,
+    (sockets, callbacks): (&'a Sockets, &'a Arc<Callbacks>),
     opening: SubscribeRequest<'a>,
 ) -> Result<EventStream<'a>, TransportError> {
     let deadline = opening.deadline;
-    let opener = Opener { opening, sockets };
+    let opener = Opener {
+        opening,
+        sockets,
+        callbacks,
+    };
     let opened = opener.open(deadline).await;
     let opened = opened.map_err(|error| error.error)?;
     let running = Running {

@@ -25,6 +25,17 @@ pub enum EventProtocol {
     TransportWs,
     /// WebSocket, sub-protocol `graphql-ws`, which is not maintained any more.
     LegacyWs,
+    /// Requests of the subgraph, `callback/1.0`.
+    Callback,
+}
+
+/// Where a subgraph sends its events to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackSource {
+    /// URL, without the id of the subscription and without a slash at its end.
+    pub url: Box<str>,
+    /// How often it has to say that it is there.
+    pub heartbeat_interval: Option<Duration>,
 }
 
 /// When a lost stream is opened again.
@@ -85,6 +96,8 @@ pub struct EventSource {
     /// How long a subgraph whose protocol nobody knows may take to answer over HTTP before it is asked over WebSocket, too,
     /// and whoever answers first is taken; default 2 s.
     pub patience: Duration,
+    /// Where it sends events to, if it does.
+    pub callback: Option<CallbackSource>,
     /// When a lost stream is opened again.
     pub reconnect: Reconnect,
     /// Which protocol worked; default nobody knows yet.
@@ -104,6 +117,7 @@ impl Default for EventSource {
             stall_timeout: Duration::from_secs(5),
             connection_subscriptions_max: 1_000,
             patience: Duration::from_secs(2),
+            callback: None,
             reconnect: Reconnect::default(),
             learned: LearnedProtocol::default(),
         }

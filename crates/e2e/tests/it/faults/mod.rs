@@ -75,9 +75,10 @@ fn the_page_of_faults_is_up_to_date() {
     }
     page.push_str(
         "\n## Events of subgraphs\n\nWhat becomes of a subscription whose source, a subgraph, has the fault; each row is played in \
-         `crates/transport/tests/it/events.rs`.\n\n| fault | code | what becomes of it |\n|---|---|---|\n",
+         `crates/transport/tests/it/events.rs`, those of callbacks in `crates/e2e/tests/it/subscriptions/callback.rs`.\n\n| fault | code | what becomes of it |\n|---|---|---|\n",
     );
-    for (fault, code, what) in event_faults::EVENT_FAULTS {
+    let called = crate::subscriptions::callback::CALLBACK_FAULTS;
+    for (fault, code, what) in event_faults::EVENT_FAULTS.iter().chain(called) {
         let code = if code.is_empty() {
             String::new()
         } else {

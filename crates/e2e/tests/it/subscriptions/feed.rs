@@ -143,6 +143,12 @@ impl FeedStream {
         let chunk = format!("{:x}\r\n{text}\r\n", text.len());
         self.stream.write_all(chunk.as_bytes()).unwrap();
     }
+    /// Answers what was withheld, with JSON.
+    pub(crate) fn answer(&mut self, status: u16, body: &str) {
+        let head = "content-type: application/json\r\n";
+        let answer = answer(status, head, body.as_bytes());
+        self.stream.write_all(&answer).unwrap();
+    }
     /// Sends an event.
     pub(crate) fn send(&mut self, data: &str) {
         self.write(&format!("event: next\ndata: {{\"data\":{data}}}\n\n"));

@@ -3,8 +3,11 @@
 mod broker_servers;
 pub(crate) mod brokers;
 mod burst;
+pub(crate) mod callback;
 mod feed;
 mod first_steps;
+mod http2;
+mod in_parts;
 mod over_http;
 mod over_websocket;
 mod protocols;

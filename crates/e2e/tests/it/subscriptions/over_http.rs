@@ -6,14 +6,15 @@ use std::{
 };
 
 use opentelemetry_proto::tonic::{
-    collector::metrics::v1::ExportMetricsServiceRequest, metrics::v1::metric::Data,
+    collector::metrics::v1::ExportMetricsServiceRequest,
+    collector::trace::v1::ExportTraceServiceRequest, metrics::v1::metric::Data, trace::v1::Span,
 };
 use serde_json::json;
 
 use super::Streamed;
 use crate::{
     http_client::{Connection, connect, request},
-    telemetry::{Collector, scrape_served, value},
+    telemetry::{Collector, scrape_served, spans, value},
 };
 
 pub(super) const SSE: &str = "text/event-stream";
@@ -542,4 +543,68 @@ fn the_access_log_has_a_line_at_the_beginning_and_at_the_end() {
     let left = lines(&path, 4);
     assert!(left[3].ends_with(" events=1 end=left"), "{left:?}");
     std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn every_event_has_a_trace_with_its_look_ups() {
+    let collector = Collector::start(false);
+    let graph = Streamed::with(&format!(
+        "telemetry: {{ exporters: {{ tracing: {{ otlp: {{ enabled: true, protocol: http, endpoint: 'http://{}', \
+         batch_processor: {{ scheduled_delay: 10ms }} }} }} }} }}\n",
+        collector.address
+    ));
+    let mut clients =
+        [SSE, SSE].map(|accept| Client::subscribe(graph.served.address, accept, ADDED));
+    let mut source = graph.feed.opened();
+    graph.wait_for_open(2);
+    let mut traces = Vec::new();
+    for id in ["1", "2"] {
+        source.add(id);
+        for client in &mut clients {
+            client.until(&format!("text of {id}"));
+        }
+        // One, however many hear it.
+        let is_of_event = |span: &Span| span.name == "event events";
+        let has = |m: &ExportTraceServiceRequest| spans(m).iter().any(is_of_event);
+        let (_, message) = collector.next(has);
+        let spans = spans(&message);
+        let of_events: Vec<&Span> = spans.iter().filter(|span| is_of_event(span)).collect();
+        let [event] = of_events.as_slice() else {
+            panic!("{spans:#?}");
+        };
+        let named = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
+        let (execute, lookup) = (named("request.execute"), named("POST texts"));
+        assert_eq!(execute.parent_span_id, event.span_id);
+        assert_eq!(lookup.parent_span_id, execute.span_id);
+        assert_eq!(lookup.trace_id, event.trace_id);
+        traces.push(event.trace_id.clone());
+    }
+    assert_ne!(traces[0], traces[1]);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn explaining_tells_the_source_and_what_an_event_takes() {
+    let graph = Streamed::with("");
+    let worker = ogive_gateway::WorkerState::new();
+    for (query, event) in [
+        (ADDED, "for each event: 1 further, of `texts`"),
+        (
+            "subscription { counted }",
+            "for each event: no further request",
+        ),
+    ] {
+        let input = ogive_gateway::ExplainInput {
+            request: ogive_gateway::GraphqlRequest {
+                query: query.to_owned(),
+                ..Default::default()
+            },
+            headers: http::HeaderMap::new(),
+            caller: None,
+            is_executed: false,
+            has_timings: false,
+        };
+        let text = graph.served.gateway.explain(input, &worker).await;
+        let source = "source: one stream of `events`, by the protocol Auto";
+        assert!(text.contains(source) && text.contains(event), "{text}");
+    }
 }

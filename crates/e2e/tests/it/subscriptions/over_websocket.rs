@@ -1,12 +1,12 @@
 //! WebSockets: both sub-protocols, and what clients may not do.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 use ogive_stream::{Protocol, Received, WebSocket, WebSocketLimits, handshake::ClientHandshake};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
 };
 
@@ -25,8 +25,8 @@ pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.block_on(bounded).expect("took too long")
 }
 
-pub(super) struct Client {
-    pub(super) socket: WebSocket<TcpStream>,
+pub(super) struct Client<S = TcpStream> {
+    pub(super) socket: WebSocket<S>,
 }
 
 /// The answer to a request for a WebSocket, and the connection.
@@ -35,7 +35,14 @@ pub(super) async fn upgrade(
     protocol: Protocol,
     headers: &str,
 ) -> (StatusCode, HeaderMap, TcpStream, ClientHandshake) {
-    let address = graph.served.address;
+    upgrade_at(graph.served.address, protocol, headers).await
+}
+
+pub(super) async fn upgrade_at(
+    address: SocketAddr,
+    protocol: Protocol,
+    headers: &str,
+) -> (StatusCode, HeaderMap, TcpStream, ClientHandshake) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let handshake = ClientHandshake::new(protocol).unwrap();
     let mut own = HeaderMap::new();
@@ -74,6 +81,9 @@ impl Client {
         assert_eq!(client.hear().await["type"], "connection_ack");
         client
     }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     pub(super) async fn say(&mut self, message: Value) {
         self.socket.send(message.to_string()).await.unwrap();
     }

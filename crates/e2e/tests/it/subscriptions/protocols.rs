@@ -8,6 +8,7 @@ use std::{
 
 use ogive_compose::{ComposeOptions, SubgraphInput, compose};
 use ogive_config::Url;
+use ogive_gateway::GatewayOptions;
 use ogive_mock::{
     Data, EventFault, EventSchedule, Options, Server, Service, Settings, Source, Subgraph,
 };
@@ -52,6 +53,14 @@ fn subscribed(mode: &str, faults: &[&str]) -> String {
     let url = Url(mock.url("users"));
     config.override_subgraph_url.insert("users".into(), url);
     let served = Served::start(state(&supergraph, &config), &config);
+    if mode.contains("callback") {
+        // Subgraphs call whatever port the gateway has.
+        let url = format!("http://{}/callback", served.address);
+        config.subscription.mode.callback.public_url = Some(Url(url));
+        let options = GatewayOptions::load(&config).unwrap();
+        let state = state(&supergraph, &config);
+        served.gateway.reload_all(state, options);
+    }
     let body = json!({"query": "subscription { userAdded { name } }"}).to_string();
     let (address, length) = (served.address, body.len());
     let mut stream = connect(address);
@@ -71,6 +80,11 @@ fn mode(protocol: &str) -> String {
     )
 }
 
+fn called_back() -> String {
+    "  max_reconnect_attempts: 0\n  mode: { callback: { public_url: 'http://h', subgraphs: [users], heartbeat_interval: 300ms } }\n"
+        .to_owned()
+}
+
 #[test]
 fn events_arrive_whichever_protocol_the_subgraph_speaks() {
     let protocols = [
@@ -80,8 +94,9 @@ fn events_arrive_whichever_protocol_the_subgraph_speaks() {
         "sse",
         "multipart",
     ];
-    for protocol in protocols {
-        let answer = subscribed(&mode(protocol), &[]);
+    let modes = protocols.map(|protocol| (protocol, mode(protocol)));
+    for (protocol, mode) in modes.into_iter().chain([("callback", called_back())]) {
+        let answer = subscribed(&mode, &[]);
         let names = answer.split("\"name\":\"").skip(1).map(|rest| &rest[..3]);
         let names: Vec<&str> = names.collect();
         assert_eq!(names, ["Ann", "Bob", "Ann"], "{protocol}: {answer}");
@@ -92,8 +107,10 @@ fn events_arrive_whichever_protocol_the_subgraph_speaks() {
 
 #[test]
 fn a_stream_that_is_lost_is_an_error_with_a_code() {
-    for protocol in ["graphql_ws", "graphql_transport_ws", "sse", "multipart"] {
-        let answer = subscribed(&mode(protocol), &["drop@3"]);
+    let protocols = ["graphql_ws", "graphql_transport_ws", "sse", "multipart"];
+    let modes = protocols.map(|protocol| (protocol, mode(protocol)));
+    for (protocol, mode) in modes.into_iter().chain([("callback", called_back())]) {
+        let answer = subscribed(&mode, &["drop@3"]);
         assert_eq!(
             answer.matches("\"name\"").count(),
             2,

@@ -1,0 +1,135 @@
+//! WebSockets over HTTP/2 (RFC 8441): streams of one connection, beside requests.
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::{body::Incoming, client::conn::http2, ext::Protocol, upgrade::Upgraded};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use ogive_stream::{WebSocket, WebSocketLimits};
+use serde_json::json;
+use tokio::net::TcpStream;
+
+use super::{
+    Streamed,
+    over_websocket::{Client, run},
+};
+
+type Sender = http2::SendRequest<Full<Bytes>>;
+
+/// A connection on which the server has said what it speaks.
+async fn connect(graph: &Streamed) -> Sender {
+    let stream = TcpStream::connect(graph.served.address).await.unwrap();
+    let opened = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    let (mut sender, connection) = opened.unwrap();
+    tokio::spawn(connection);
+    assert_eq!(query(&mut sender).await, StatusCode::OK);
+    sender
+}
+
+async fn query(sender: &mut Sender) -> StatusCode {
+    let request = Request::post("http://gateway.test/graphql")
+        .header("content-type", "application/json")
+        .body(Full::from(r#"{"query":"{ping}"}"#))
+        .unwrap();
+    sender.send_request(request).await.unwrap().status()
+}
+
+async fn ask(
+    sender: &mut Sender,
+    protocol: &'static str,
+    headers: &[(&str, &str)],
+) -> Response<Incoming> {
+    let mut request = Request::builder()
+        .method(Method::CONNECT)
+        .uri("http://gateway.test/graphql")
+        .extension(Protocol::from_static(protocol));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::default()).unwrap();
+    sender.send_request(request).await.unwrap()
+}
+
+const USUAL: [(&str, &str); 2] = [
+    ("sec-websocket-version", "13"),
+    ("sec-websocket-protocol", "graphql-transport-ws"),
+];
+
+async fn open(sender: &mut Sender) -> Client<TokioIo<Upgraded>> {
+    let response = ask(sender, "websocket", &USUAL).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let chosen = &response.headers()["sec-websocket-protocol"];
+    assert_eq!(chosen, "graphql-transport-ws");
+    let upgraded = hyper::upgrade::on(response).await.unwrap();
+    let stream = TokioIo::new(upgraded);
+    let socket = WebSocket::client(stream, &[], WebSocketLimits::default());
+    let mut client = Client { socket };
+    client.say(json!({"type": "connection_init"})).await;
+    assert_eq!(client.hear().await["type"], "connection_ack");
+    client
+}
+
+#[test]
+fn websockets_share_a_connection_with_each_other_and_with_requests() {
+    let graph = Streamed::with("");
+    run(async {
+        let mut sender = connect(&graph).await;
+        let (mut first, mut second) = (open(&mut sender).await, open(&mut sender).await);
+        first
+            .subscribe("s", "subscription { added { id text } }")
+            .await;
+        second.subscribe("q", "{ping}").await;
+        let next = json!({"id": "q", "type": "next", "payload": {"data": {"ping": 1}}});
+        assert_eq!(second.hear().await, next);
+        assert_eq!(second.hear().await["type"], "complete");
+        let mut source = graph.feed.opened();
+        for id in ["1", "2"] {
+            source.add(id);
+            let payload = json!({"data": {"added": {"id": id, "text": format!("text of {id}")}}});
+            let next = json!({"id": "s", "type": "next", "payload": payload});
+            assert_eq!(first.hear().await, next);
+            assert_eq!(query(&mut sender).await, StatusCode::OK);
+        }
+        // The end of one of them is that of no other.
+        drop(second);
+        source.complete();
+        assert_eq!(first.hear().await["type"], "complete");
+        first.say(json!({"type": "ping"})).await;
+        assert_eq!(first.hear().await["type"], "pong");
+        first.say(json!({"type": "connection_init"})).await;
+        assert_eq!(first.closed().await, 4429);
+        assert_eq!(query(&mut sender).await, StatusCode::OK);
+    });
+}
+
+#[test]
+fn what_is_no_request_for_a_websocket_is_refused_as_over_http1() {
+    let graph = Streamed::with("");
+    run(async {
+        let mut sender = connect(&graph).await;
+        let foreign = [USUAL[0], USUAL[1], ("origin", "https://foreign.test")];
+        let old = [("sec-websocket-version", "8"), USUAL[1]];
+        for (protocol, headers, status) in [
+            ("websocket", &foreign[..], 403),
+            ("websocket", &old[..], 426),
+            ("other", &USUAL[..], 405),
+        ] {
+            let response = ask(&mut sender, protocol, headers).await;
+            assert_eq!(response.status(), status, "{protocol} {headers:?}");
+        }
+        let own = [USUAL[0], USUAL[1], ("origin", "http://gateway.test")];
+        let response = ask(&mut sender, "websocket", &own).await;
+        assert_eq!(response.status(), StatusCode::OK);
+    });
+}
+
+#[test]
+fn they_are_told_when_the_process_stops() {
+    let mut graph = Streamed::with("");
+    run(async {
+        let mut sender = connect(&graph).await;
+        let mut client = open(&mut sender).await;
+        graph.served.begin_stop();
+        assert_eq!(client.closed().await, 1001);
+    });
+}

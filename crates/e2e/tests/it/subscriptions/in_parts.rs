@@ -1,0 +1,73 @@
+//! Answers in parts over WebSockets, in both forms.
+
+use ogive_stream::{WebSocket, WebSocketLimits};
+use serde_json::{Value, json};
+
+use super::over_websocket::{Client, MODERN, run, upgrade_at};
+use crate::{
+    graph::Graph,
+    incremental::{QUERY, held_back, is_known},
+};
+
+const YAML: &str = "subscription: { enabled: true }\n";
+
+async fn client(graph: &Graph, headers: &str) -> Client {
+    let (status, found, stream, handshake) = upgrade_at(graph.address(), MODERN, headers).await;
+    handshake.check(status, &found).unwrap();
+    let socket = WebSocket::client(stream, &[], WebSocketLimits::default());
+    let mut client = Client { socket };
+    client.say(json!({"type": "connection_init"})).await;
+    assert_eq!(client.hear().await["type"], "connection_ack");
+    client
+}
+
+#[test]
+fn parts_are_messages_in_the_form_that_the_upgrade_names() {
+    for (headers, is_current) in [
+        ("", false),
+        ("accept: application/json;incrementalSpec=v0.2\r\n", true),
+        ("accept: multipart/mixed;deferSpec=20220824\r\n", false),
+    ] {
+        let (graph, inventory) = held_back(YAML);
+        run(async {
+            let mut client = client(&graph, headers).await;
+            client.subscribe("q", QUERY).await;
+            let first = client.hear().await;
+            assert_eq!(
+                (&first["type"], &first["id"]),
+                (&json!("next"), &json!("q"))
+            );
+            let payload = &first["payload"];
+            assert_eq!(payload["hasNext"], true, "{payload}");
+            assert_eq!(payload["data"]["topProducts"][0]["inStock"], Value::Null);
+            assert_eq!(payload.get("pending").is_some(), is_current, "{payload}");
+            // Others are answered meanwhile.
+            client.subscribe("b", "{ me { name } }").await;
+            let beside = client.hear().await;
+            assert_eq!(beside["id"], "b", "{beside}");
+            assert_eq!(client.hear().await["type"], "complete");
+            is_known(&mut inventory.next());
+            let second = client.hear().await;
+            let payload = &second["payload"];
+            assert_eq!(payload["hasNext"], false, "{payload}");
+            assert!(payload["incremental"].to_string().contains("inStock"));
+            let end = json!({"id": "q", "type": "complete"});
+            assert_eq!(client.hear().await, end);
+        });
+    }
+}
+
+#[test]
+fn an_answer_in_parts_that_is_given_up_ends_upstream() {
+    let (graph, inventory) = held_back(YAML);
+    run(async {
+        let mut client = client(&graph, "").await;
+        client.subscribe("q", QUERY).await;
+        assert_eq!(client.hear().await["payload"]["hasNext"], true);
+        let mut asked = inventory.next();
+        client.say(json!({"type": "complete", "id": "q"})).await;
+        client.say(json!({"type": "ping"})).await;
+        assert_eq!(client.hear().await["type"], "pong");
+        assert!(asked.is_left());
+    });
+}

@@ -1,0 +1,54 @@
+//! Bodies that are read whole before anything else is done: bounded, timed, and counted as memory of their request.
+
+use std::{future::poll_fn, pin::pin};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::{header, request::Parts};
+use ogive_base::Reservation;
+use ogive_server::drain_body::read_refused;
+use ogive_telemetry::codes;
+
+use crate::{
+    gateway::Serving,
+    receive::RequestBody,
+    shared::error::{RequestError, no_memory},
+};
+
+/// Reads a body of at most so many bytes.
+pub(crate) async fn read_whole<B: RequestBody>(
+    serving: &Serving,
+    parts: &Parts,
+    body: B,
+    (memory, bytes_max): (&Reservation, usize),
+) -> Result<Bytes, RequestError> {
+    if parts.headers.contains_key(header::CONTENT_ENCODING) {
+        read_refused(&parts.headers, body).await;
+        return Err(refusal(415, "bodies of such requests are not encoded"));
+    }
+    let time = serving.options.receive.body_timeout.ceiling;
+    let mut body = pin!(body);
+    let mut read = BytesMut::new();
+    let reading = async {
+        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let data = frame.ok().and_then(|frame| frame.into_data().ok());
+            let Some(data) = data else { continue };
+            if read.len() + data.remaining() > bytes_max {
+                return Err(refusal(413, "the request's body is too large"));
+            }
+            memory.grow(data.remaining()).map_err(|_| no_memory())?;
+            read.put(data);
+        }
+        Ok(())
+    };
+    match tokio::time::timeout(time, pin!(reading)).await {
+        Ok(done) => done.map(|()| read.freeze()),
+        Err(_) => Err(refusal(408, "the request's body took too long")),
+    }
+}
+
+pub(crate) fn refusal(status: u16, message: &'static str) -> RequestError {
+    RequestError {
+        status,
+        ..RequestError::http(codes::INVALID_GRAPHQL_REQUEST, message)
+    }
+}
