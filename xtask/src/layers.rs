@@ -30,6 +30,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (3, "plan", Only(&["base", "json", "syntax"])),
     (3, "planner", AllBut(&["compose", "cost"])),
     (4, "execute", Only(&["base", "json", "syntax", "plan"])),
+    (3, "cedar", Only(&[])),
     (4, "files", Only(&[])),
     (4, "net", Only(&["base", "files"])),
     (5, "stream", Only(&["base", "json", "net"])),

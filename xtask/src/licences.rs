@@ -16,6 +16,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let tree = Command::new(env!("CARGO"))
         .current_dir(root)
         .args(["tree", "--workspace", "--locked", "--target", "all"])
+        .arg("--all-features")
         .args([
             "--edges",
             "normal,build,dev",

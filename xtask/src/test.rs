@@ -74,6 +74,11 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         "cargo clippy --workspace --all-targets --quiet -- -D warnings",
     );
     run.step("tests", "cargo test --workspace --no-fail-fast");
+    // Alone, so that nothing else is built anew for its dependencies.
+    run.step(
+        "policies of Cedar",
+        "cargo test --package ogive-cedar --features engine",
+    );
     run.costs();
     run.components();
     run.step("demo", "cargo run --quiet -- demo --once");

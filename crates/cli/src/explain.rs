@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for note in notes {
         terminal::remark(&format!("note: {note}"));
     }
-    let options = GatewayOptions::load(&config)
+    let options = GatewayOptions::load_with(&config, crate::cedar::read)
         .map_err(|error| terminal::error(error, "correct it, or explain without --config"))?;
     let text = serving::runtime()?.block_on(async {
         let caller = match &token {

@@ -3,6 +3,7 @@
 //! One file per command; [`load`] reads files and renders what is wrong with them, [`terminal`] writes to people.
 
 mod bench;
+mod cedar;
 mod check;
 mod compose;
 mod composing;

@@ -7,7 +7,7 @@
 use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Result;
-use ogive_config::Config;
+use ogive_config::{CedarOptions, Config};
 use ogive_gateway::Gateway;
 use ogive_sources::{FileLooks, FirstLook, told};
 use ogive_telemetry::metrics::Event;
@@ -153,11 +153,14 @@ impl Reloading {
         };
         let manifests = &self.config.persisted_queries.local_manifests;
         let manifests = manifests.iter().map(PathBuf::from);
+        let cedar = self.config.authorization.policies.cedar.as_ref();
+        let policies = cedar.into_iter().flat_map(CedarOptions::files);
         let config = self.arguments.config_path();
         config
             .into_iter()
             .chain(supergraph)
             .chain(manifests)
+            .chain(policies.map(PathBuf::from))
             .chain(self.arguments.secrets())
             .collect()
     }

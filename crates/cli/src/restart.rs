@@ -180,7 +180,11 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 18] = [
+    const NOT_SHOWN: [(&str, &str); 19] = [
+        (
+            "authorization.policies.cedar",
+            "policies are read from files, which have to be there",
+        ),
         (
             "authentication.router.api_keys",
             "keys are read from a file, which has to be there",

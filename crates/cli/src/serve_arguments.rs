@@ -333,9 +333,10 @@ impl Arguments {
         } else {
             config.clone()
         };
-        let mut options = GatewayOptions::load(&shown).map_err(|error| {
-            terminal::error(error, "correct the file, or its name in the configuration")
-        })?;
+        let mut options =
+            GatewayOptions::load_with(&shown, crate::cedar::read).map_err(|error| {
+                terminal::error(error, "correct the file, or its name in the configuration")
+            })?;
         options.dev_diagnostics = self.feed.as_ref().and_then(Feed::diagnostics);
         Ok(options)
     }

@@ -470,6 +470,16 @@ fn policies(root: &Node, config: &Config, errors: &mut Errors) {
             "set `authorization.directives: enforce`",
         );
     }
+    if let Some(cedar) = &policies.cedar {
+        let at = span(root, &["authorization", "policies", "cedar"]);
+        if cedar.policies.is_empty() {
+            errors.invalid(at, "Cedar needs `policies`: a list of files", "");
+        }
+        if policies.http.is_some() {
+            let message = "policies are decided by Cedar or by a service, not by both";
+            errors.invalid(at, message, "take one of them out");
+        }
+    }
     let Some(service) = &policies.http else {
         return;
     };

@@ -19,6 +19,30 @@ section! {
         /// A service that decides all other policies. Without it they hold for nobody, unless whoever says who the caller is
         /// names them, too.
         pub http: Option<PolicyServiceOptions> = None,
+        /// Instead of a service: policies in the language Cedar, which decide all others. A build needs the feature `cedar` for
+        /// it, which released ones have.
+        pub cedar: Option<CedarOptions> = None,
+    }
+
+    /// `authorization.policies.cedar`
+    pub struct CedarOptions {
+        /// Files with policies. The action is the kind of the operation, as `Action::"query"`, the resource the policy that a
+        /// field asks for, as `Policy::"paid"`. They are watched, as are the others.
+        pub policies: Vec<String> = Vec::new(),
+        /// File with entities, as JSON in Cedar's format.
+        pub entities: Option<String> = None,
+        /// File with a schema in Cedar's format, by which the policies are validated when they are read.
+        pub schema: Option<String> = None,
+        /// The type of callers.
+        pub principal_type: String = "User".into(),
+        /// The claim with the id of a caller; for one without it nothing holds.
+        pub principal_claim: String = "sub".into(),
+        /// The claim with the groups that a caller is in, as a list or a text with spaces between them; default none.
+        pub groups_claim: Option<String> = None,
+        /// The type of these groups.
+        pub group_type: String = "Group".into(),
+        /// Most memory for decisions, which are good until the files change; default `8 MiB`.
+        pub cache_memory: ByteSize = ByteSize(8 << 20),
     }
 
     /// `authorization.policies.http`
@@ -52,6 +76,21 @@ section! {
         pub check_interval: Duration = Duration::seconds(10),
         /// How long they go on while nobody can say whether the credential still holds, or what is decided of the policy.
         pub unanswered_max: Duration = Duration::seconds(300),
+    }
+}
+
+impl PolicyOptions {
+    /// Whether nobody is named who decides anything.
+    pub fn decides_nothing(&self) -> bool {
+        self.rules.is_empty() && self.http.is_none() && self.cedar.is_none()
+    }
+}
+
+impl CedarOptions {
+    /// All files.
+    pub fn files(&self) -> impl Iterator<Item = &String> {
+        let policies = self.policies.iter();
+        policies.chain(&self.entities).chain(&self.schema)
     }
 }
 
@@ -140,6 +179,21 @@ mod tests {
             let found = load(&format!("rules: {{ paid: {condition} }}"));
             assert_eq!(found.unwrap_err(), message, "{condition}");
         }
+    }
+
+    #[test]
+    fn cedar_needs_policies_and_nobody_else_decides_beside_it() {
+        let good = load("cedar: { policies: [a.cedar], entities: e.json }").unwrap();
+        let cedar = good.authorization.policies.cedar.unwrap();
+        assert_eq!(cedar.files().collect::<Vec<_>>(), ["a.cedar", "e.json"]);
+        assert_eq!(
+            load("cedar: { }").unwrap_err(),
+            "Cedar needs `policies`: a list of files"
+        );
+        assert_eq!(
+            load("cedar: { policies: [a] }, http: { url: 'https://a.example' }").unwrap_err(),
+            "policies are decided by Cedar or by a service, not by both"
+        );
     }
 
     #[test]

@@ -191,6 +191,7 @@ sample! {
     crate::ClientCertificateOptions = crate::ClientCertificateOptions::default();
     crate::IntrospectionOptions = crate::IntrospectionOptions::default();
     crate::PolicyServiceOptions = crate::PolicyServiceOptions::default();
+    crate::CedarOptions = crate::CedarOptions::default();
     crate::Condition = crate::Condition::All(Vec::new());
     crate::HookCondition = crate::HookCondition(crate::Condition::All(Vec::new()));
     crate::PolicyCondition = crate::PolicyCondition(crate::Condition::All(Vec::new()));

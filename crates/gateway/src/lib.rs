@@ -51,6 +51,7 @@ pub use background::Background;
 pub use explain::ExplainInput;
 pub use gateway::Gateway;
 pub use options::GatewayOptions;
+pub use policies::LoadedPolicies;
 pub use receive::GraphqlRequest;
 pub use schema::state::SchemaState;
 pub use shared::error::{GraphqlError, RequestError};

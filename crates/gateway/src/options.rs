@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ogive_config::{Config, IncrementalFormat, OperationWord};
+use ogive_config::{CedarOptions, Config, IncrementalFormat, OperationWord};
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
 
@@ -15,7 +15,7 @@ use crate::{
     identify::proxies::Proxies,
     identify::revocation_options::RevocationOptions,
     identify::tokens::AuthenticationOptions,
-    policies::PolicyOptions,
+    policies::{LoadedPolicies, PolicyOptions},
     receive::{ReceiveLimits, uploads::UploadOptions},
     respond::expose::ExposeOptions,
     router::cors::{Cors, Csrf},
@@ -106,14 +106,30 @@ impl GatewayOptions {
     }
     /// The options that a configuration asks for, and the files it names. The error is for the operator.
     pub fn load(config: &Config) -> Result<Self, String> {
+        Self::load_with(config, |_| Err("nobody reads them here".into()))
+    }
+
+    /// The same, with somebody who reads policies of Cedar.
+    pub fn load_with(
+        config: &Config,
+        read: impl FnOnce(&CedarOptions) -> Result<LoadedPolicies, String>,
+    ) -> Result<Self, String> {
         if let Some(keys) = &config.authentication.router.api_keys {
             ApiKeys::check(keys.file.as_ref())
                 .map_err(|why| format!("`authentication.router.api_keys`: {why}"))?;
         }
-        Ok(GatewayOptions {
+        let mut options = GatewayOptions {
             documents: DocumentOptions::new(config)?,
             ..Self::new(config)
-        })
+        };
+        if let (Some(policies), Some(cedar)) =
+            (&mut options.policies, &config.authorization.policies.cedar)
+        {
+            let loaded = read(cedar);
+            let loaded = loaded.map_err(|why| format!("`authorization.policies.cedar`: {why}"))?;
+            policies.engine = Some(loaded);
+        }
+        Ok(options)
     }
 
     /// The options that a configuration asks for; reads no files, so there are no trusted documents.

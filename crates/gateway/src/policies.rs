@@ -1,7 +1,8 @@
 //! Which policies (`@policy`) hold for a caller: decided once per operation, before it is executed.
 //!
 //! Whoever says who a caller is may name policies, too. Others are decided by conditions of the configuration, and those
-//! that it does not name by a service ([`ogive_identity::policy_service`]). What nobody decides does not hold, and for a
+//! that it does not name by an engine of this process ([`ogive_identity::policy_engine`]) or by a service
+//! ([`ogive_identity::policy_service`]). What nobody decides does not hold, and for a
 //! caller who is not authenticated nothing is decided. If the service does not answer, the operation is refused: that
 //! nobody knows is not that something does not hold.
 
@@ -18,9 +19,11 @@ use ogive_config::{
 };
 use ogive_identity::{
     Caller,
+    digest::Digest,
+    policy_engine::{EnginePolicies, PolicyEngine, PolicyQuestion},
     policy_service::{PolicyService, PolicyServiceOptions},
 };
-use ogive_plan::{Claims, Plan, Requirement};
+use ogive_plan::{Claims, OperationKind, Plan, Requirement};
 use ogive_telemetry::codes;
 
 use crate::{
@@ -36,7 +39,26 @@ const RETRY_SECONDS: u64 = 1;
 pub struct PolicyOptions {
     rules: BTreeMap<String, PolicyCondition>,
     service: Option<PolicyServiceOptions>,
+    /// Read from files, so it comes later.
+    pub(crate) engine: Option<LoadedPolicies>,
     dry_run: bool,
+}
+
+/// Policies that an engine has read.
+#[derive(Clone, Debug)]
+pub struct LoadedPolicies {
+    /// What decides.
+    pub engine: Arc<dyn PolicyEngine>,
+    /// Of all texts that were read: what is equal decides the same.
+    pub digest: Digest,
+    /// Most bytes of decisions that are remembered.
+    pub cache_bytes_max: usize,
+}
+
+impl PartialEq for LoadedPolicies {
+    fn eq(&self, other: &Self) -> bool {
+        (self.digest, self.cache_bytes_max) == (other.digest, other.cache_bytes_max)
+    }
 }
 
 impl PolicyOptions {
@@ -44,12 +66,13 @@ impl PolicyOptions {
     pub fn new(config: &Config) -> Option<Self> {
         let policies = &config.authorization.policies;
         let is_enforced = config.authorization.directives == AuthorizationDirectives::Enforce;
-        if !is_enforced || policies.rules.is_empty() && policies.http.is_none() {
+        if !is_enforced || policies.decides_nothing() {
             return None;
         }
         Some(PolicyOptions {
             rules: policies.rules.clone(),
             service: policies.http.as_ref().map(service_options),
+            engine: None,
             dry_run: config.authorization.dry_run,
         })
     }
@@ -84,6 +107,7 @@ pub(crate) fn headers(named: &[NamedHeader]) -> HeaderMap {
 pub struct Policies {
     options: PolicyOptions,
     service: Option<PolicyService>,
+    engine: Option<EnginePolicies>,
 }
 
 impl Policies {
@@ -91,6 +115,9 @@ impl Policies {
     pub fn start(options: PolicyOptions) -> Self {
         Policies {
             service: options.service.clone().map(PolicyService::new),
+            engine: options.engine.as_ref().map(|loaded| {
+                EnginePolicies::new(Arc::clone(&loaded.engine), loaded.cache_bytes_max)
+            }),
             options,
         }
     }
@@ -103,12 +130,13 @@ impl Policies {
     pub(crate) async fn decide_for(
         &self,
         requirements: &[Requirement],
+        kind: OperationKind,
         context: &OperationContext<'_>,
     ) -> Result<Option<Claims>, RequestError> {
         let Some(caller) = context.caller() else {
             return Ok(None);
         };
-        match self.decide(requirements, caller).await {
+        match self.decide(requirements, kind, caller).await {
             // Everything is shown anyway.
             Err(_) if self.options.dry_run => Ok(None),
             decided => decided,
@@ -120,6 +148,7 @@ impl Policies {
     pub async fn decide(
         &self,
         requirements: &[Requirement],
+        kind: OperationKind,
         caller: &Caller,
     ) -> Result<Option<Claims>, RequestError> {
         if !caller.granted.authenticated {
@@ -128,10 +157,20 @@ impl Policies {
         let is_open = |policy: &&str| !caller.granted.policies.iter().any(|p| **p == **policy);
         let (mut holding, mut asked) = (Vec::<Box<str>>::new(), Vec::new());
         for policy in asked_for(requirements).into_iter().filter(is_open) {
-            match self.options.rules.get(policy) {
-                Some(rule) if is_met(&rule.0, caller) => holding.push(policy.into()),
-                Some(_) => {}
-                None => asked.push(policy),
+            let holds = match (self.options.rules.get(policy), &self.engine) {
+                (Some(rule), _) => is_met(&rule.0, caller),
+                (None, Some(engine)) => engine.holds(&PolicyQuestion {
+                    policy,
+                    operation: kind.as_str(),
+                    caller,
+                }),
+                (None, None) => {
+                    asked.push(policy);
+                    false
+                }
+            };
+            if holds {
+                holding.push(policy.into());
             }
         }
         if let Some(service) = self.service.as_ref().filter(|_| !asked.is_empty()) {
@@ -159,6 +198,9 @@ impl Policies {
                 _ if is_named => "named by whoever says who the caller is".to_owned(),
                 _ if !caller.granted.authenticated => "nobody is known to ask".to_owned(),
                 (_, Some(_)) => "decided by `authorization.policies.rules`".to_owned(),
+                (None, None) if self.engine.is_some() => {
+                    "decided by `authorization.policies.cedar`".to_owned()
+                }
                 (Some(service), None) => format!("decided by {}", service.shown()),
                 (None, None) => "nobody decides it".to_owned(),
             };
@@ -190,7 +232,9 @@ pub(crate) async fn decide(
             Some(views) => &views.requirements,
             None => &plan.requirements,
         };
-        decided = policies.decide_for(requirements, context).await?;
+        decided = policies
+            .decide_for(requirements, plan.kind, context)
+            .await?;
     }
     // A coprocessor has decided some, for whoever asks.
     let mut granted = context

@@ -14,7 +14,7 @@
 //!
 //! Reading order: [`error`], [`digest`], [`algorithm`], [`base64url`], [`json`], [`token`], [`jwk`], [`claims`], [`credentials`] (where a
 //! token is found), [`caller`], [`key_origin`], [`key_source`] and `key_fetch`, [`token_cache`], [`authenticator`],
-//! [`api_keys`], [`inflight`], [`policy_service`], [`token_introspection`],
+//! [`api_keys`], [`inflight`], [`policy_service`], [`policy_engine`], [`token_introspection`],
 //! [`certificates`].
 
 pub mod algorithm;
@@ -33,6 +33,7 @@ pub mod jwk;
 mod key_fetch;
 pub mod key_origin;
 pub mod key_source;
+pub mod policy_engine;
 pub mod policy_service;
 pub mod token;
 pub mod token_cache;

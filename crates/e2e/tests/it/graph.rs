@@ -5,7 +5,9 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 use ogive_base::SourceId;
 use ogive_config::{Config, Url};
 use ogive_federation::{ReadOptions, read_supergraph};
-use ogive_gateway::{Background, Gateway, GatewayOptions, SchemaState, shared::observe};
+use ogive_gateway::{
+    Background, Gateway, GatewayOptions, LoadedPolicies, SchemaState, shared::observe,
+};
 use ogive_mock::{Server, Service, assemble, config::Config as MockConfig};
 use ogive_server::{Bound, Drained, ServeOptions};
 use tokio::sync::oneshot;
@@ -112,6 +114,8 @@ impl Drop for Served {
 pub(crate) struct Graph {
     pub(crate) served: Served,
     pub(crate) service: Arc<Service>,
+    config: Config,
+    sdl: String,
     _mock: Server,
 }
 
@@ -158,10 +162,23 @@ impl Graph {
         Graph {
             served: Served::start(state, &config),
             service,
+            config,
+            sdl,
             _mock: mock,
         }
     }
     pub(crate) fn address(&self) -> SocketAddr {
         self.served.address
+    }
+    /// Serves the same with policies that an engine decides.
+    pub(crate) fn reload_with(&self, policies: &str, engine: LoadedPolicies) {
+        let text =
+            format!("authorization: {{ directives: enforce, policies: {{ {policies} }} }}\n");
+        let mut changed = self.config.clone();
+        changed.authorization = config(&text).authorization;
+        let options = GatewayOptions::load_with(&changed, |_| Ok(engine));
+        let options = options.unwrap_or_else(|e| panic!("{e}"));
+        let served = &self.served.gateway;
+        served.replace_all(state(&self.sdl, &changed), options);
     }
 }

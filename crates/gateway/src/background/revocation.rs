@@ -164,7 +164,7 @@ impl RevocableOperation {
             plan,
             granted,
         } = demands;
-        match policies.decide(&plan.requirements, caller).await {
+        match policies.decide(&plan.requirements, plan.kind, caller).await {
             Ok(claims) => {
                 self.answered();
                 let mut claims = claims.unwrap_or_else(|| caller.granted.clone());

@@ -1,13 +1,22 @@
 //! Policies that the gateway decides itself, by conditions or by asking a service.
 
-use std::io::Write;
+use std::{
+    io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
+use ogive_gateway::{GatewayOptions, LoadedPolicies};
+use ogive_identity::policy_engine::{PolicyAnswer, PolicyEngine, PolicyQuestion};
 use ogive_testbase::subgraph::{ManualSubgraph, Reply, StubSubgraph, answer, read_request};
 use serde_json::{Value, json};
 
 use super::{Known, services::FAULTS};
 use crate::{
     faults::{compare, seen},
+    graph::config,
     http_client::Answer,
 };
 
@@ -70,6 +79,104 @@ fn conditions_on_claims_decide_and_what_nobody_decides_does_not_hold() {
     let other = "rules: { stocks: { exists: { jwt_claim: sub } } }";
     let known = Known::with("", &enforced(other));
     assert!(!shows(&known.bear(STOCK, &known.token(json!({})))));
+}
+
+/// Callers, and whether a policy holds for each, whoever decides it: the same cases are Cedar's.
+const CALLERS: &str = include_str!("../../../../cedar/tests/callers.json");
+
+#[test]
+fn every_evaluator_decides_the_same_of_the_same_callers() {
+    let rule = "{ all: [{ any: [{ contains: [{ jwt_claim: groups }, staff] }, { eq: [{ jwt_claim: plan }, gold] }] }, \
+                { not: { eq: [{ jwt_claim: suspended }, true] } }] }";
+    let service = StubSubgraph::start(|_, request| {
+        let asked = body(request);
+        let claims = &asked["claims"];
+        let is_staff = match &claims["groups"] {
+            Value::String(text) => text.split(' ').any(|group| group == "staff"),
+            Value::Array(items) => items.contains(&json!("staff")),
+            _ => false,
+        };
+        let holds = (is_staff || claims["plan"] == "gold") && claims["suspended"] != true;
+        let decided = json!({ "policies": { "stock": holds } });
+        Reply::Whole(answer(200, "", decided.to_string().as_bytes()))
+    });
+    let cases: Vec<Value> = serde_json::from_str(CALLERS).unwrap();
+    for evaluator in [
+        format!("rules: {{ stock: {rule} }}"),
+        format!("http: {{ url: '{}' }}", service.url()),
+    ] {
+        let known = Known::with("", &enforced(&evaluator));
+        for case in &cases {
+            let token = known.token(case["claims"].clone());
+            let shown = shows(&known.bear(STOCK, &token));
+            assert_eq!(shown, case["holds"] == true, "{evaluator}: {case}");
+        }
+    }
+}
+
+/// Decides by a claim of this name.
+#[derive(Debug)]
+struct ByClaim(&'static str, Arc<AtomicUsize>);
+
+impl PolicyEngine for ByClaim {
+    fn decide(&self, question: &PolicyQuestion<'_>) -> PolicyAnswer {
+        assert_eq!((question.policy, question.operation), ("stock", "query"));
+        self.1.fetch_add(1, Ordering::SeqCst);
+        PolicyAnswer {
+            holds: question.caller.claim(self.0).as_deref() == Some("true"),
+            failures: vec!["something cannot be evaluated".into()],
+        }
+    }
+}
+
+#[test]
+fn an_engine_decides_once_for_equal_callers_until_its_policies_change() {
+    let known = Known::with("", &enforced(""));
+    let (staff, paid) = (
+        known.token(json!({ "staff": true })),
+        known.token(json!({ "paid": true })),
+    );
+    assert!(!shows(&known.bear(STOCK, &staff)), "nobody decides");
+    let asked = Arc::<AtomicUsize>::default();
+    let engine = |claim: &'static str, digest: u8| LoadedPolicies {
+        engine: Arc::new(ByClaim(claim, Arc::clone(&asked))),
+        digest: [digest; 32],
+        cache_bytes_max: 1 << 20,
+    };
+    let cedar = "cedar: { policies: [a.cedar], cache_memory: 1MiB }";
+    known.graph.reload_with(cedar, engine("staff", 1));
+    for _ in 0..3 {
+        assert!(shows(&known.bear(STOCK, &staff)));
+        assert!(!shows(&known.bear(STOCK, &paid)));
+        assert!(!shows(&known.ask(STOCK, &[])), "nobody is decided about");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    // The same texts decide the same.
+    known.graph.reload_with(cedar, engine("staff", 1));
+    assert!(shows(&known.bear(STOCK, &staff)));
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    known.graph.reload_with(cedar, engine("paid", 2));
+    assert!(!shows(&known.bear(STOCK, &staff)));
+    assert!(shows(&known.bear(STOCK, &paid)));
+    assert_eq!(asked.load(Ordering::SeqCst), 4);
+    // A condition counts before it.
+    let rule = "rules: { stock: { exists: { jwt_claim: staff } } }";
+    known
+        .graph
+        .reload_with(&format!("{rule}, {cedar}"), engine("paid", 2));
+    assert!(shows(&known.bear(STOCK, &staff)));
+    assert!(!shows(&known.bear(STOCK, &paid)));
+    assert_eq!(asked.load(Ordering::SeqCst), 4);
+}
+
+#[test]
+fn without_an_engine_a_configuration_with_cedar_is_refused() {
+    let yaml = enforced("cedar: { policies: [a.cedar] }");
+    let error = GatewayOptions::load(&config(&yaml)).unwrap_err();
+    assert!(
+        error.starts_with("`authorization.policies.cedar`"),
+        "{error}"
+    );
 }
 
 #[test]
