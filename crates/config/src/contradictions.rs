@@ -687,6 +687,7 @@ impl Config {
         self.note_limits(&mut notes);
         self.note_header_rules(&mut notes);
         self.note_tokens(&mut notes);
+        self.note_subscriptions(&mut notes);
         notes.0
     }
     /// Whether there are tokens or keys by which callers are known.
@@ -696,6 +697,22 @@ impl Config {
             || router.api_keys.is_some()
             || router.introspection.is_some()
             || router.client_certificate.is_some()
+    }
+    /// Events and subscriptions that are set up, and that nobody gets.
+    fn note_subscriptions(&self, notes: &mut Notes) {
+        if self.subscription.enabled {
+            return;
+        }
+        let providers = &self.events.providers;
+        let are_there = *providers != crate::EventProvidersOptions::default();
+        notes.add(
+            are_there,
+            "nobody gets events of `events.providers`: `subscription.enabled` is false, so every subscription is refused",
+        );
+        notes.add(
+            !are_there && self.subscription != crate::SubscriptionOptions::default(),
+            "`subscription` has no effect: `subscription.enabled` is false, so every subscription is refused",
+        );
     }
     /// Tokens that were made for others, and that nobody would notice.
     fn note_tokens(&self, notes: &mut Notes) {

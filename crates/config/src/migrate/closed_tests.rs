@@ -84,7 +84,7 @@ const GRAFBASE: &[&str] = &[
     "[extensions.jwt.config]\nurl = \"https://e/jwks\"\ncookie_name = \"c\"",
     "executable_document_limit = \"32KiB\"",
     "[operation_limits]\ncomplexity = 7",
-    "[complexity_control]\nmode = \"enforce\"\nlimit = 5",
+    "[complexity_control]\nmode = \"other\"\nlimit = 5",
     "[extensions.mine]\nversion = \"1\"",
     "[hooks]\nlocation = \"x.wasm\"",
     "[gateway.message_signatures]\nenabled = true",
