@@ -74,6 +74,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
         "coprocessor",
         Only(&["base", "json", "execute", "transport"]),
     ),
+    (5, "script", Only(&["json", "files", "coprocessor"])),
     (
         6,
         "server",

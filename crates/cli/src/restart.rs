@@ -180,10 +180,34 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 19] = [
+    const NOT_SHOWN: [(&str, &str); 25] = [
         (
             "authorization.policies.cedar",
             "policies are read from files, which have to be there",
+        ),
+        (
+            "rhai.scripts",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.main",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.limits.operations",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.limits.timeout",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.limits.depth",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.limits.memory",
+            "scripts are read from a folder, which has to be there",
         ),
         (
             "authentication.router.api_keys",
@@ -345,6 +369,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             "true or false" | "`true`, `false` or list of limits" => &["true", "false"],
             "number" => &["7", "8"],
             "duration" => &["7s", "8s"],
+            "condition" => &["{ exists: { request_header: x-one } }"],
             "size" => &["77KiB", "78KiB"],
             "text" => &["other"],
             "path" => &["/other"],

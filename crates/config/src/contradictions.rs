@@ -65,6 +65,7 @@ const TIMES: &[&[&str]] = &[
     &["authorization", "policies", "http", "timeout"],
     &["authorization", "revocation", "check_interval"],
     &["coprocessor", "timeout"],
+    &["rhai", "limits", "timeout"],
     &["coprocessor", "circuit_breaker", "window"],
     &[
         "authentication",

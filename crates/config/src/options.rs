@@ -69,6 +69,8 @@ section! {
         pub demand_control: DemandControlOptions = DemandControlOptions::default(),
         /// A service that is told of requests, and may change or end them.
         pub coprocessor: CoprocessorOptions = CoprocessorOptions::default(),
+        /// Scripts at the stages of requests.
+        pub rhai: crate::RhaiOptions = crate::RhaiOptions::default(),
         /// Progressive overrides: for which requests a field is taken from its new subgraph.
         pub override_labels: OverrideLabelOptions = OverrideLabelOptions::default(),
         /// Whether clients see the messages of subgraph errors.

@@ -94,6 +94,7 @@ impl Gateway {
         let offload = Offload::default();
         offload.set_waiting_max(options.waiting_max);
         state.refinement.wake_at(&wakeup);
+        let state = Arc::new(state);
         Gateway {
             wakeup,
             registered: Registered::new(options.registered_max),
@@ -102,8 +103,8 @@ impl Gateway {
                 stages: Stages::new(&options),
                 authentication: authentication(&options, None),
                 policies: policies(options.policies.as_ref(), None),
-                coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), None),
-                state: Arc::new(state),
+                coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), None, &state),
+                state,
                 options: Arc::new(options),
             }),
             draining: AtomicBool::new(false),
@@ -193,7 +194,11 @@ impl Gateway {
         self.serving.store(Arc::new(Serving {
             authentication: authentication(&options, self.authentication()),
             policies: policies(options.policies.as_ref(), self.policies()),
-            coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), self.coprocessor()),
+            coprocessor: CoprocessorState::of(
+                options.coprocessor.as_ref(),
+                self.coprocessor(),
+                &state,
+            ),
             stages: Stages::new(&options),
             state,
             options,

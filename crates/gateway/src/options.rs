@@ -120,6 +120,7 @@ impl GatewayOptions {
         }
         let mut options = GatewayOptions {
             documents: DocumentOptions::new(config)?,
+            coprocessor: CoprocessorSettings::load(config)?,
             ..Self::new(config)
         };
         if let (Some(policies), Some(cedar)) =

@@ -506,6 +506,8 @@ pub(super) const RULES: &[Rule] = &[
         response_condition,
     ),
     no("coprocessor", COPROCESSOR),
+    keep("rhai.scripts"),
+    keep("rhai.main"),
     no("rhai", CODE),
     no("plugins", CODE),
     keep("demand_control.enabled"),

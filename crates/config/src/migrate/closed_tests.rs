@@ -33,7 +33,7 @@ const APOLLO: &[&str] = &[
     "authorization: { preview_directives: { enabled: true } }",
     "coprocessor: { url: 'http://127.0.0.1:1', router: { request: { condition: { exists: { baggage: a } }, headers: true } } }",
     "coprocessor: { url: 'http://127.0.0.1:1', connector: { all: { request: { headers: true } } } }",
-    "rhai: { scripts: ./rhai }",
+    "rhai: { scripts: ./rhai, other: 1 }",
     "plugins: { mine.auth: { key: x } }",
     "demand_control: { enabled: true, mode: enforce, strategy: { static_estimated: { max: 10, actual_cost_mode: by_subgraph } } }",
     "forbid_mutations: true",
@@ -307,7 +307,7 @@ fn what_is_brought_over_is_not_called_lost() {
 /// A comment cannot be left by a key or a value that breaks the line.
 #[test]
 fn comments_stay_comments() {
-    let text = "\"a\\nlisten: evil\\u2028x\": \"b\\nlisten: evil\"\nrhai: { scripts: \"x\\nlisten: 0.0.0.0:1\" }\n";
+    let text = "\"a\\nlisten: evil\\u2028x\": \"b\\nlisten: evil\"\nrhai: { other: \"x\\nlisten: 0.0.0.0:1\" }\n";
     let migration = migrated(Format::Apollo, text);
     assert_eq!(
         loaded(&migration).listen.0,

@@ -32,6 +32,7 @@ mod refine;
 mod resilience;
 mod reuse;
 mod scenarios;
+mod scripts;
 mod sharing;
 mod subgraph_authentication;
 mod subgraph_faults;

@@ -34,7 +34,7 @@ impl StageValues<'_> {
         );
         match self.run.head.get() {
             _ if is_client => told,
-            Some(head) => Some(&head.1),
+            Some(head) => Some(&head.headers),
             None => None,
         }
     }
@@ -96,7 +96,7 @@ impl Selected for StageValues<'_> {
             Selector::OperationName => scalar(self.entry(OPERATION_NAME)?),
             Selector::OperationKind => scalar(self.entry(OPERATION_KIND)?),
             Selector::RequestMethod => match (is_of_subgraph, self.run.head.get()) {
-                (false, Some(head)) => Some(head.0.as_str().into()),
+                (false, Some(head)) => Some(head.method.as_str().into()),
                 _ => message.method.map(Cow::Borrowed),
             },
             Selector::RequestContext(name) => scalar(self.entry(name)?),
