@@ -633,6 +633,8 @@ fn validation_messages(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("false") => walk.not_needed(path, OFF),
+        Some("true") => walk.refuse(path, "mutations"),
+        // Nobody knows here what it will be.
         _ => walk.unsupported(path, MUTATIONS),
     }
 }

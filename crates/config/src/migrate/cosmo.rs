@@ -179,10 +179,7 @@ pub(super) const RULES: &[Rule] = &[
         "set `limits.parser_max_recursion` and `limits.parser_max_tokens`",
     ),
     call("security.block_mutations", block_mutations),
-    unneeded(
-        "security.block_subscriptions",
-        "subscriptions are off unless `subscription.enabled` says otherwise",
-    ),
+    call("security.block_subscriptions", block_subscriptions),
     call("security.block_non_persisted_operations", only_persisted),
     call("security.block_persisted_operations", no_persisted),
     call("rate_limit", rate_limit),
@@ -713,8 +710,22 @@ const CONDITIONS: &str = "expressions per request have no counterpart";
 fn block_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match blocks(node) {
         (false, _) => walk.not_needed(path, OFF),
+        (true, false) if is_plainly_on(node) => walk.refuse(path, "mutations"),
         (true, _) => walk.unsupported(path, MUTATIONS),
     }
+}
+
+/// Subscriptions are served here if that is asked for, so that the switch means nothing else than there.
+fn block_subscriptions(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match blocks(node) {
+        (false, _) => walk.not_needed(path, OFF),
+        (true, false) if is_plainly_on(node) => walk.refuse(path, "subscriptions"),
+        (true, _) => walk.unsupported(path, CONDITIONS),
+    }
+}
+
+fn is_plainly_on(node: &Node) -> bool {
+    at(node, "enabled").map_or_else(|| scalar(node), scalar) == Some("true")
 }
 
 fn only_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
