@@ -54,6 +54,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (5, "sources", Only(&["files", "transport"])),
     (5, "signing", Only(&["base", "json", "files", "transport"])),
     (5, "config", Only(&["base", "json"])),
+    (5, "store", Only(&[])),
     (5, "telemetry", Only(&["base", "json", "files"])),
     (
         5,

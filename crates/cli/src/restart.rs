@@ -176,14 +176,20 @@ demand_control: { enabled: true, strategy: { static_estimated: { subgraph: { all
 coprocessor: { url: 'https://coprocessor.example/', router: { request: { body: true }, response: { body: true } }, supergraph: { request: { body: true }, response: { body: true } }, execution: { request: { body: true }, response: { body: true } }, subgraph: { all: { request: { body: true }, response: { body: true } } } }
 subscription: { enabled: true }
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
-traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one } } }
+usage: { enabled: true, hive: { endpoint: 'https://usage.example/' } }
+traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one }, overload: { enabled: true } } }
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 25] = [
+    const NOT_SHOWN: [(&str, &str); 27] = [
         (
             "authorization.policies.cedar",
             "policies are read from files, which have to be there",
+        ),
+        ("usage.hive.token", "a secret, which nothing shows"),
+        (
+            "store.redis",
+            "connections are made for what is counted and kept there",
         ),
         (
             "rhai.scripts",
@@ -269,7 +275,8 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.
-    const VALUES: [(&str, &str); 22] = [
+    const VALUES: [(&str, &str); 23] = [
+        ("traffic_shaping.router.overload.classes[].when", CONDITION),
         (
             "traffic_shaping.router.rate_limits[].key",
             "[{ client_name: true }]",

@@ -109,6 +109,9 @@ impl Gateway {
         input: &mut OperationInput<'_>,
     ) -> Result<Option<Changed>, RequestError> {
         let (stage, run) = (Stage::SupergraphRequest, operation.run);
+        if let Some(looking) = self.find_shared(serving, input.request) {
+            looking.await;
+        }
         let register = resolve(input.request, &serving.options.documents, &self.registered)?;
         self.look_ahead(serving, context, operation, input).await;
         let request = &mut *input.request;

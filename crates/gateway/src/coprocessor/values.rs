@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
-use ogive_config::{Client, PeerRange, Selector};
+use ogive_config::{Client, Selector};
 use ogive_coprocessor::{
     Message, MessageBody, Stage,
     entries::{OPERATION_KIND, OPERATION_NAME},
@@ -137,8 +137,7 @@ impl Selected for StageValues<'_> {
             _ => self.text(selector).is_some(),
         }
     }
-    fn is_within(&self, range: &str) -> bool {
-        let range = PeerRange::parse(range);
-        range.is_ok_and(|range| range.contains(self.run.address))
+    fn client(&self) -> Option<Client> {
+        Some(self.run.address)
     }
 }
