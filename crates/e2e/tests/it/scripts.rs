@@ -229,3 +229,46 @@ fn policies_are_decided_by_scripts_too() {
         assert_eq!(found, shows, "{plan}: {answer}");
     }
 }
+
+#[test]
+fn scripts_are_replaced_under_load_and_bad_ones_change_nothing() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let text = |number: usize| {
+        format!(
+            "fn router_service(service) {{ service.map_response(|response| {{ response.headers[\"x-script\"] = \"{number}\"; }}); }}"
+        )
+    };
+    let script = Script::new(&text(0));
+    let graph = Graph::with(&script.yaml());
+    let write = |text: &str| std::fs::write(script.0.join("entry.rhai"), text).unwrap();
+    /// Ends the load, also when the test fails.
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let over = Over(&is_over);
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let answer = ask(&graph, &[]);
+                    assert_eq!((answer.status, answer.codes()), (200, vec![]));
+                    assert!(answer.header("x-script").is_some());
+                }
+            });
+        }
+        for number in 1..20 {
+            write(&text(number));
+            assert_eq!(graph.reload(), Ok(()));
+            let number = number.to_string();
+            assert_eq!(ask(&graph, &[]).header("x-script"), Some(number.as_str()));
+            write("fn router_service(service) {");
+            assert!(graph.reload().is_err());
+            assert_eq!(ask(&graph, &[]).header("x-script"), Some(number.as_str()));
+        }
+        drop(over);
+    });
+}
