@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, ErrorKind, IoSlice},
+    mem,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -26,9 +27,13 @@ impl Output {
     pub fn is_empty(&self) -> bool {
         self.shared.is_empty() && self.own.is_empty()
     }
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.shared.len() + self.own.len()
+    }
     /// Whether so much is to be written that nothing should be put behind it.
     pub fn is_full(&self) -> bool {
-        self.shared.len() + self.own.len() >= TOGETHER
+        self.len() >= TOGETHER
     }
     /// Adds bytes that others may be sent, too.
     pub fn share(&mut self, bytes: &Bytes) {
@@ -65,13 +70,12 @@ impl Output {
             let of_shared = count.min(self.shared.len());
             self.shared.advance(of_shared);
             if self.shared.is_empty() {
-                // Lets go of what others may hold no more.
-                self.shared = Bytes::new();
+                // Lets go of what others may hold, and does not move what is left however often some of it is taken.
+                self.shared = mem::take(&mut self.own).into();
+                self.shared.advance(count - of_shared);
             }
-            if count - of_shared == self.own.len() {
-                self.own = Vec::new();
-            } else {
-                self.own.drain(..count - of_shared);
+            if self.is_empty() {
+                self.shared = Bytes::new();
             }
         }
         Pin::new(stream).poll_flush(cx)

@@ -109,10 +109,9 @@ async fn try_serve<S: Service>(
         patience.limit = patience.limit.min(GUEST_TIME);
         patience.ceiling = patience.ceiling.min(GUEST_TIME);
     }
-    let opening = timeout(
-        patience.ceiling,
-        open(socket, shared.tls.as_deref(), options.http2),
-    );
+    // In a box, so that a connection keeps no room for its handshake.
+    let opening = Box::pin(open(socket, shared.tls.as_deref(), options.http2));
+    let opening = timeout(patience.ceiling, opening);
     // Whoever has not said anything yet is not waited for once draining began.
     let opened = tokio::select! {
         opened = opening => opened,
@@ -235,6 +234,8 @@ fn answer<S: Service>(
         }
         let events = hears_body.then(|| response.body_mut().take_events());
         let is_last = activity.place.kind == Kind::Guest || matches!(events, Some(Some(_)));
+        // The head of this answer is to come first.
+        connection.bytes.will_write();
         *activity.events.borrow_mut() = events.flatten().map(|events| (events, framing));
         if connection.version < Version::HTTP_2
             && (is_last || connection.shared.draining.has_begun())

@@ -92,6 +92,10 @@ impl Bytes {
     pub(crate) fn is_flushed(&self) -> bool {
         self.0.is_flushed.get()
     }
+    /// Something is to be written behind what was flushed.
+    pub(crate) fn will_write(&self) {
+        self.0.is_flushed.set(false);
+    }
     /// Waits until the client has left, whatever it has sent before. Costs a file, so it is for those who have to.
     pub(crate) fn left(&self) -> io::Result<Pin<Box<dyn Future<Output = ()>>>> {
         let socket = self.0.stream.borrow().watched()?;

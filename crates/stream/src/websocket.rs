@@ -347,11 +347,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
     /// The same by polling.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
-        if let Some(pong) = self.pong.take() {
+        // Of a peer that takes nothing only the last question waits for its answer.
+        if !self.output.is_full()
+            && let Some(pong) = self.pong.take()
+        {
             self.put(Opcode::Pong, &pong)?;
         }
         let written = ready!(self.output.poll_write(&mut self.stream, cx));
-        self.answers = false;
+        self.answers = self.pong.is_some();
         Poll::Ready(written.map_err(|error| error.to_string()))
     }
 
@@ -397,12 +400,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         }
     }
 
-    /// The stream below.
-    pub fn stream(&self) -> &S {
-        &self.stream
+    /// Bytes that are held: read and not taken, or not written.
+    pub fn held_bytes(&self) -> usize {
+        let begun = self.begun.as_ref().map_or(0, |begun| begun.bytes.len());
+        self.input.len() + begun + self.output.len()
     }
 
-    /// The same for good; what was read and not taken is lost.
+    /// The stream below; what was read and not taken is lost.
     pub fn into_stream(self) -> S {
         self.stream
     }

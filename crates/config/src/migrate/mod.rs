@@ -13,7 +13,6 @@ mod apollo;
 mod convert;
 mod cors;
 mod cosmo;
-mod costs;
 mod environment;
 mod grafbase;
 mod headers;
@@ -207,7 +206,5 @@ impl Migration {
 
 #[cfg(test)]
 mod closed_tests;
-#[cfg(test)]
-mod kept_tests;
 #[cfg(test)]
 mod tests;

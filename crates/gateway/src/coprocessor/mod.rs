@@ -23,6 +23,5 @@ pub(crate) mod messages;
 pub(crate) mod operation;
 pub(crate) mod router;
 pub(crate) mod run;
-pub(crate) mod scripts;
 pub mod settings;
 pub(crate) mod values;

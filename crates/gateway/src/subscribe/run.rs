@@ -244,6 +244,8 @@ async fn serve(
                     return StreamEnd::Failed(response.json);
                 }
                 running.push(response.json);
+                // Whoever is subscribed on this thread takes it before so many more come that there is no room.
+                tokio::task::coop::consume_budget().await;
             }
         }
     }

@@ -14,6 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
+use ogive_base::Reservation;
 use ogive_identity::Caller;
 use ogive_net::Rest;
 use ogive_server::{Upgraded, parts::PartStream};
@@ -37,6 +38,9 @@ use crate::{
 /// How long a client may take to hear why its connection ends.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
+/// Bytes of messages that are not whole that are not counted: they are what a connection has room for.
+const HELD_FREE: usize = 8 << 10;
+
 /// What a session works with.
 pub(crate) struct SessionStart {
     pub(crate) sender: OperationSender,
@@ -56,7 +60,7 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
     };
     let mut socket = WebSocket::server(upgraded, limits);
     let Some(protocol) = protocol else {
-        return socket.close(Close::subprotocol(), LAST_WORD).await;
+        return Box::pin(socket.close(Close::subprotocol(), LAST_WORD)).await;
     };
     let limits = SessionLimits {
         operations_max: websocket.operations_max,
@@ -77,6 +81,7 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
         first: 0,
         rest: Rest::default(),
         is_flushed: true,
+        memory: None,
         of_payload: Vec::new(),
         owner: Owner::default(),
         renewed: None,
@@ -85,7 +90,8 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
     if let Err(close) = driver.run().await {
         driver.operations.clear();
         if let Some(close) = close {
-            driver.socket.close(close, LAST_WORD).await;
+            // In a box, so that nobody keeps room for the end.
+            Box::pin(driver.socket.close(close, LAST_WORD)).await;
         }
     }
 }
@@ -102,6 +108,8 @@ enum Turn {
     Leave,
     /// Nothing can be written any more.
     Broken,
+    /// There is no room for what the client has begun to say.
+    NoMemory,
 }
 
 enum OperationState {
@@ -133,6 +141,8 @@ struct Driver {
     /// All that this waits for but events: they are what wakes it, mostly.
     rest: Rest,
     is_flushed: bool,
+    /// Counts what is held, if it is much.
+    memory: Option<Reservation>,
     /// The headers that come in payloads.
     of_payload: Vec<HeaderName>,
     /// Who has introduced itself.
@@ -213,9 +223,24 @@ impl Driver {
         Poll::Ready(None)
     }
 
+    /// Counts what is held of messages that are not whole, if it is much; whether there is no room for it.
+    fn holds_too_much(&mut self) -> bool {
+        let held = self.socket.held_bytes();
+        if held <= HELD_FREE {
+            self.memory = None;
+            return false;
+        }
+        let sender = &self.start.sender;
+        let reserve = || sender.worker.reserve(&sender.gateway.memory);
+        self.memory.get_or_insert_with(reserve).set(held).is_err()
+    }
+
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         if let Poll::Ready(received) = self.socket.poll_receive(cx) {
             return Poll::Ready(Turn::Received(received));
+        }
+        if self.holds_too_much() {
+            return Poll::Ready(Turn::NoMemory);
         }
         for (at, operation) in self.operations.iter_mut().enumerate() {
             let turn = match &mut operation.state {
@@ -284,6 +309,7 @@ impl Driver {
             Turn::Part(at, part) => self.part(at, part).await,
             Turn::Ended(at, end) => self.ended(at, &end).await,
             Turn::Broken => Err(None),
+            Turn::NoMemory => Err(Some(Close::try_again_later())),
             Turn::InitDue => {
                 let action = self.session.init_due();
                 self.act(action).await

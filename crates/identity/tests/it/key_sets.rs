@@ -1,6 +1,6 @@
 //! Which key proves a token: issuers first, then names of keys, then algorithms.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use ogive_identity::{
     Authenticator, AuthenticatorOptions, Caller, CallerOptions, KeyOrigin, KeySetOptions,
@@ -10,25 +10,20 @@ use serde_json::{Value, json};
 
 use crate::made::{Folder, Made, claims, jwks};
 
-pub(crate) async fn judge(authenticator: &Authenticator, token: &str) -> Result<usize, TokenError> {
+async fn judge(authenticator: &Authenticator, token: &str) -> Result<usize, TokenError> {
     let check = async |check: SignatureCheck| check();
     let judged = authenticator.judge(token, now(), &check).await;
     judged.map(|(judged, _)| judged.set)
 }
 
-pub(crate) fn set(folder: &Folder, name: &str, keys: &[&Made], issuers: &[&str]) -> KeySetOptions {
-    at(&folder.write(name, &jwks(keys)), issuers)
-}
-
-/// The set of a file.
-pub(crate) fn at(path: &Path, issuers: &[&str]) -> KeySetOptions {
-    let path = path.to_owned();
+fn set(folder: &Folder, name: &str, keys: &[&Made], issuers: &[&str]) -> KeySetOptions {
+    let path = folder.write(name, &jwks(keys));
     let mut set = KeySetOptions::new(KeyOrigin::File(path));
     set.issuers = issuers.iter().map(|issuer| (*issuer).into()).collect();
     set
 }
 
-pub(crate) fn start(sets: Vec<KeySetOptions>) -> Authenticator {
+fn start(sets: Vec<KeySetOptions>) -> Authenticator {
     let options = AuthenticatorOptions {
         sets,
         ..AuthenticatorOptions::default()

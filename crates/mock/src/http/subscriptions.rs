@@ -17,7 +17,8 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use ogive_stream::{
-    Action, Protocol, Received, Session, SessionLimits, WebSocket, WebSocketLimits, multipart, sse,
+    Action, Close, Protocol, Received, Session, SessionLimits, WebSocket, WebSocketLimits,
+    multipart, sse,
 };
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
@@ -219,7 +220,16 @@ impl Connection {
             received = self.socket.receive() => match received {
                 Received::Text(text) => self.received(&text).await,
                 Received::Control => Ok(()),
-                _ => Err(Over),
+                Received::Closed(_) => {
+                    // It is answered with what it has said.
+                    self.socket.close(Close::normal(), CLOSE_TIMEOUT).await;
+                    Err(Over)
+                }
+                Received::Violation { close, .. } => {
+                    self.socket.close(close, CLOSE_TIMEOUT).await;
+                    Err(Over)
+                }
+                Received::Binary | Received::Broken(_) => Err(Over),
             },
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 self.events().await

@@ -135,6 +135,60 @@ async fn the_reason_of_a_close_arrives_on_both_sides() {
     assert_eq!(reason, "Subscriber for 1 already exists");
 }
 
+#[tokio::test]
+async fn a_close_is_answered_with_what_it_says_and_once() {
+    for said in [&b""[..], b"\x03\xe8", b"\x11\x30why"] {
+        let (mut server, mut client) = server().await;
+        client
+            .write_all(&masked(0x88, said).repeat(2))
+            .await
+            .unwrap();
+        assert!(matches!(server.receive().await, Received::Closed(_)));
+        assert_eq!(server.receive().await, Received::Closed(None));
+        server.close(Close::normal(), Duration::from_secs(5)).await;
+        drop(server);
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        assert_eq!(answer, [&[0x88, said.len() as u8], said].concat());
+    }
+}
+
+#[tokio::test]
+async fn of_a_peer_that_asks_and_takes_nothing_one_question_waits_for_its_answer() {
+    let (ours, mut theirs) = duplex(1 << 10);
+    let limits = WebSocketLimits {
+        control_frames_max: u32::MAX,
+        ..WebSocketLimits::default()
+    };
+    let mut server = WebSocket::server(ours, limits);
+    for _ in 0..1_000 {
+        theirs.write_all(&masked(PING, &[b'x'; 125])).await.unwrap();
+        assert_eq!(server.receive().await, Received::Control);
+    }
+    assert!(server.held_bytes() < 8 << 10, "{}", server.held_bytes());
+}
+
+#[tokio::test]
+async fn lengths_in_more_bytes_than_needed_are_read_and_what_is_no_text_is_found_out_at_its_first_fragment()
+ {
+    let mut long = vec![TEXT, 0x80 | 127];
+    long.extend_from_slice(&2u64.to_be_bytes());
+    long.extend_from_slice(&[0; 4]);
+    long.extend_from_slice(b"ok");
+    assert_eq!(received(&long).await, Received::Text("ok".into()));
+    // A ping of 126 bytes.
+    assert_eq!(code(&received(&masked(PING, &[b'x'; 126])).await), 1002);
+    // A character that is cut is none yet; a byte that begins none is none.
+    let mut cut = masked(TEXT_BEGUN, b"\xe2\x82");
+    cut.extend(masked(LAST, b"\xac"));
+    assert_eq!(received(&cut).await, Received::Text("\u{20ac}".into()));
+    assert_eq!(code(&received(&masked(TEXT_BEGUN, b"\xff")).await), 1007);
+    let half = received(&masked(0x88, b"\x03")).await;
+    assert_eq!(code(&half), 1002);
+    assert_eq!(code(&received(&masked(0x88, b"\x03\xed")).await), 1002);
+    assert_eq!(code(&received(&masked(0x88, b"\x03\xe8\xff")).await), 1007);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_never_answers_a_close_is_left_in_time() {
     let (mut server, _client) = server().await;

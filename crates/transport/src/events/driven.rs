@@ -261,7 +261,8 @@ impl EventConnection {
             Received::Violation { close, what } => return Err(violation(what, close)),
             Received::Closed(close) => {
                 let failure = move |endpoint: &Endpoint| closed(endpoint, close.as_ref());
-                return Err(Done::Failed(Box::new(failure), None));
+                // It is answered with what it has said.
+                return Err(Done::Failed(Box::new(failure), Some(Close::normal())));
             }
             Received::Broken(why) => {
                 let failure = move |endpoint: &Endpoint| lost(endpoint, why.clone());

@@ -60,6 +60,8 @@ pub(crate) struct HttpEvents {
     reader: Reader,
     ready: VecDeque<Bytes>,
     is_complete: bool,
+    /// What is wrong behind what is ready.
+    failed: Option<ExchangeError>,
 }
 
 enum Reader {
@@ -200,6 +202,7 @@ async fn answer(
             reader,
             ready: VecDeque::new(),
             is_complete: false,
+            failed: None,
         })));
     }
     if !matches!(
@@ -249,15 +252,14 @@ impl HttpEvents {
                 }
                 return Poll::Ready(Some(Ok(event)));
             }
+            if let Some(error) = self.failed.take() {
+                return Poll::Ready(Some(Err(error)));
+            }
             if self.is_complete {
                 return Poll::Ready(None);
             }
             match ready!(self.body.poll_next(cx)) {
-                Ok(Some(data)) => {
-                    if let Err(error) = self.read(endpoint, &data) {
-                        return Poll::Ready(Some(Err(error)));
-                    }
-                }
+                Ok(Some(data)) => self.failed = self.read(endpoint, &data).err(),
                 Err(why) => return Poll::Ready(Some(Err(lost(endpoint, why)))),
                 Ok(None) => {
                     let detail = "the stream ended without saying that the subscription is over";

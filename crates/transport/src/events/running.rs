@@ -1,4 +1,4 @@
-//! SubscribeRequest a stream of events, and opening it again when it was lost.
+//! Opening a stream of events, and opening it again when it was lost.
 
 use std::{
     future::Future,

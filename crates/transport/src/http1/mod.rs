@@ -59,6 +59,8 @@ pub(crate) struct Connection {
     /// Why the rest cannot be written.
     unwritable: Option<io::Error>,
     body: Option<Body>,
+    /// Why a body that is taken as it comes does not go on.
+    malformed: Option<Malformed>,
     /// Whether nothing was said so far that forbids another request.
     keep_alive: bool,
     pub(crate) age: Age,
@@ -117,6 +119,7 @@ impl Connection {
             rest: None,
             unwritable: None,
             body: None,
+            malformed: None,
             keep_alive: true,
             age: Age::new(),
         }
@@ -200,9 +203,18 @@ impl Connection {
     /// The next bytes of the body, for whoever takes them as they come; `None` at its end.
     pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Cut>> {
         loop {
+            if let Some(why) = &self.malformed {
+                return Poll::Ready(Err(why.to_string()));
+            }
             let body = self.body.get_or_insert_with(none);
-            let whole = body.read(&mut self.buffer);
-            let whole = whole.map_err(|why| why.to_string())?;
+            let whole = match body.read(&mut self.buffer) {
+                Ok(whole) => whole,
+                Err(why) => {
+                    // What came before it is good.
+                    self.malformed = Some(why);
+                    false
+                }
+            };
             let (passed, may_end) = (body.pass(), body.may_end());
             if passed > 0 {
                 let piece = self.buffer.split_to(passed).freeze();
@@ -214,6 +226,9 @@ impl Connection {
             }
             if whole {
                 return Poll::Ready(Ok(None));
+            }
+            if self.malformed.is_some() {
+                continue;
             }
             match ready!(self.poll_fill(cx, READ.0, READ.1)) {
                 Ok(0) if may_end => return Poll::Ready(Ok(None)),

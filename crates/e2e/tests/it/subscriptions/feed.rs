@@ -153,6 +153,11 @@ impl FeedStream {
     pub(crate) fn send(&mut self, data: &str) {
         self.write(&format!("event: next\ndata: {{\"data\":{data}}}\n\n"));
     }
+    /// Sends events that arrive together.
+    pub(crate) fn send_together(&mut self, data: impl Iterator<Item = String>) {
+        let events = data.map(|data| format!("event: next\ndata: {{\"data\":{data}}}\n\n"));
+        self.write(&events.collect::<String>());
+    }
     /// Sends a review unless the gateway has left; says whether it has not.
     pub(crate) fn try_add(&mut self, id: &str) -> bool {
         let data = format!(r#"{{"added":{{"__typename":"Review","id":"{id}"}}}}"#);

@@ -316,6 +316,26 @@ fn a_burst_arrives_whole_and_in_order() {
     );
 }
 
+#[test]
+fn events_that_arrive_together_are_more_than_a_queue_has_room_for_and_yet_all_there() {
+    const EVENTS: usize = 5_000;
+    let graph = Streamed::with("");
+    let query = "subscription { counted }";
+    let clients = [(); 3].map(|()| Client::subscribe(graph.served.address, SSE, query));
+    let mut source = graph.feed.opened();
+    graph.wait_for_open(3);
+    let sending = std::thread::spawn(move || {
+        source.send_together((0..EVENTS).map(|n| format!(r#"{{"counted":{n}}}"#)));
+        source.complete();
+    });
+    for client in clients {
+        let text = client.rest();
+        let found = text.lines().filter_map(|line| line.strip_prefix("data: {"));
+        assert!(found.eq((0..EVENTS).map(|n| format!("\"data\":{{\"counted\":{n}}}}}"))));
+    }
+    sending.join().unwrap();
+}
+
 /// Sends events of a quarter of a megabyte to a client that reads nothing; then reads what there is.
 fn flooded(
     on_overflow: &str,
