@@ -54,6 +54,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (5, "sources", Only(&["files", "transport"])),
     (5, "signing", Only(&["base", "json", "files", "transport"])),
     (5, "config", Only(&["base", "json"])),
+    (5, "store", Only(&[])),
     (5, "telemetry", Only(&["base", "json", "files"])),
     (
         5,
@@ -74,6 +75,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
         "coprocessor",
         Only(&["base", "json", "execute", "transport"]),
     ),
+    (5, "script", Only(&["json", "files", "coprocessor"])),
     (
         6,
         "server",

@@ -12,9 +12,9 @@ use ogive_config::checks::{self, Checks, Date};
 use ogive_federation::Supergraph;
 use ogive_files::Pipes;
 use ogive_workshop::{
-    check::{BrokenOperation, CheckOptions, Outcome, Verdict, check},
+    check::{BrokenOperation, CheckOptions, Outcome, Use, Verdict, check},
     inputs::{expansion, read_text},
-    usage::Usage,
+    usage::{ClientUse, Usage},
 };
 use serde_json::{Value, json};
 
@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// What clients send: a folder of .graphql files, a JSON manifest of persisted queries, or - for standard input
     #[arg(long, value_name = "PATH")]
     operations: Option<PathBuf>,
+    /// What gateways have counted: the file of `usage.file`, or - for standard input; says which clients a change hits
+    #[arg(long, value_name = "FILE", conflicts_with = "operations")]
+    usage: Option<PathBuf>,
     /// Waivers, contracts and lint rules [default: checks.yaml, if it is there]
     #[arg(long, value_name = "FILE")]
     checks: Option<PathBuf>,
@@ -95,14 +98,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let today = now.ok().map(|d| Date::of_unix_seconds(d.as_secs()));
     let judge = |before: &Supergraph, after: &Supergraph| -> Result<Outcome> {
+        let counted = arguments.usage.as_deref();
+        let counted = counted.map(|path| counted_by(path, before)).transpose()?;
         let usage = match &arguments.operations {
+            None => counted,
             Some(path) if path.as_os_str() == "-" => {
                 let text = load::standard_input("operations")?;
                 let usage = Usage::read_text(&text, "standard input", &before.api);
                 Some(usage.map_err(inputs::refused)?)
             }
             Some(path) => Some(Usage::read(path, &before.api).map_err(inputs::refused)?),
-            None => None,
         };
         let options = CheckOptions {
             usage: usage.as_ref(),
@@ -148,6 +153,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     } else {
         Err(Found.into())
     }
+}
+
+/// What gateways have counted.
+fn counted_by(path: &Path, before: &Supergraph) -> Result<Usage> {
+    let (text, place) = if path.as_os_str() == "-" {
+        (load::standard_input("usage")?, "standard input".to_owned())
+    } else {
+        let text = read_text(path, "usage", Pipes::Read).map_err(inputs::refused)?;
+        (text, path.display().to_string())
+    };
+    let mut usage = Usage::default();
+    usage
+        .counted(&text, &place, &before.api)
+        .map_err(inputs::refused)?;
+    Ok(usage)
+}
+
+/// Most clients that are named of an operation.
+const CLIENTS_MAX: usize = 5;
+
+/// Who asks an operation.
+fn clients(used: &Use) -> String {
+    let named = used.clients.iter().take(CLIENTS_MAX).map(|client| {
+        let name = match client.name.as_str() {
+            "" => "an unnamed client",
+            name => name,
+        };
+        let version = match client.version.as_str() {
+            "" => String::new(),
+            version => format!(" {version}"),
+        };
+        format!("{name}{version}: {} requests", client.requests)
+    });
+    let mut named: Vec<String> = named.collect();
+    if let Some(more) = used.clients.len().checked_sub(CLIENTS_MAX + 1) {
+        named.push(format!("{} more", more + 1));
+    }
+    named.join(", ")
 }
 
 /// A contract of a graph.
@@ -200,6 +243,13 @@ fn text(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> String {
             let uses = judged.used_by.iter();
             let uses: Vec<String> = uses.map(|u| format!("{} ({})", u.name, u.place)).collect();
             more(format!("used by {}", uses.join(", ")));
+            for used in judged
+                .used_by
+                .iter()
+                .filter(|used| !used.clients.is_empty())
+            {
+                more(format!("{} is asked by {}", used.name, clients(used)));
+            }
         }
         if judged.verdict != Verdict::Passes {
             more(verdict(&judged.verdict));
@@ -209,6 +259,12 @@ fn text(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> String {
         out.push_str(&format!(
             "operation  {} fails: {}: {}\n",
             broken.name, broken.place, broken.message
+        ));
+    }
+    for cost in outcome.costs.iter().filter(|_| contract.is_none()) {
+        out.push_str(&format!(
+            "cost       {} ({}): {} before, {} after\n",
+            cost.name, cost.place, cost.before, cost.after
         ));
     }
     for invalid in outcome.invalid.iter().filter(|_| contract.is_none()) {
@@ -270,7 +326,13 @@ fn to_json(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> Value 
             value["used_by"] = json!(names);
             let uses = judged.used_by.iter();
             let uses: Vec<Value> = uses
-                .map(|u| json!({ "operation": u.name, "place": u.place }))
+                .map(|u| {
+                    let client = |c: &ClientUse| {
+                        json!({ "name": c.name, "version": c.version, "requests": c.requests })
+                    };
+                    let clients: Vec<Value> = u.clients.iter().map(client).collect();
+                    json!({ "operation": u.name, "place": u.place, "clients": clients })
+                })
                 .collect();
             value["uses"] = json!(uses);
             value
@@ -281,6 +343,11 @@ fn to_json(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> Value 
             .map(|b| json!({ "operation": b.name, "place": b.place, "message": b.message }))
             .collect()
     };
+    let costs = outcome.costs.iter().map(|cost| {
+        let (name, place) = (&cost.name, &cost.place);
+        json!({ "operation": name, "place": place, "before": cost.before, "after": cost.after })
+    });
+    let costs: Vec<Value> = costs.collect();
     let waivers = |list: &[usize]| -> Vec<&String> {
         list.iter()
             .map(|i| &checks.waivers[*i].coordinate)
@@ -293,6 +360,7 @@ fn to_json(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> Value 
         "changes": changes,
         "broken_operations": operations(&outcome.broken),
         "invalid_operations": operations(&outcome.invalid),
+        "cost_changes": costs,
         "expired_waivers": waivers(&outcome.expired),
         "idle_waivers": waivers(&outcome.idle),
     })

@@ -32,6 +32,7 @@ mod played;
 mod polling;
 mod reload;
 mod restart;
+mod rhai;
 mod schedule;
 mod serve;
 mod serve_arguments;
@@ -81,6 +82,8 @@ enum Command {
     Mock(mock::Arguments),
     /// Check a configuration, write schema and defaults, or bring another gateway's over
     Config(config::Arguments),
+    /// Look at scripts before they are served
+    Rhai(rhai::Arguments),
     /// Measure gateways against each other, answers checked
     Bench(bench::Arguments),
     /// Show how an operation is split into subgraph requests
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         Command::Graph(arguments) => graph::run(&arguments),
         Command::Dev(arguments) => dev::run(arguments),
         Command::Config(arguments) => config::run(&arguments),
+        Command::Rhai(arguments) => rhai::run(&arguments),
         Command::Compose(arguments) => compose::run(&arguments),
         Command::Introspect(arguments) => introspect::run(&arguments),
         Command::Mock(arguments) => mock::run(&arguments),

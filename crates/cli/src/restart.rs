@@ -174,16 +174,46 @@ override_subgraph_url: { products: 'https://products.example/' }
 authentication: { router: { jwt: { jwks: [{ url: 'https://idp.example/jwks' }] }, introspection: { endpoint: 'https://idp.example/', client_id: a, client_secret: b } } }
 demand_control: { enabled: true, strategy: { static_estimated: { subgraph: { all: { max: 5 } } } } }
 coprocessor: { url: 'https://coprocessor.example/', router: { request: { body: true }, response: { body: true } }, supergraph: { request: { body: true }, response: { body: true } }, execution: { request: { body: true }, response: { body: true } }, subgraph: { all: { request: { body: true }, response: { body: true } } } }
-subscription: { enabled: true }
+subscription: { enabled: true, mode: { callback: { public_url: 'https://callback.example/', subgraphs: [products] } } }
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
-traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one } } }
+usage: { enabled: true, hive: { endpoint: 'https://usage.example/' } }
+traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one }, overload: { enabled: true } } }
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 19] = [
+    const NOT_SHOWN: [(&str, &str); 27] = [
         (
             "authorization.policies.cedar",
             "policies are read from files, which have to be there",
+        ),
+        ("usage.hive.token", "a secret, which nothing shows"),
+        (
+            "store.redis",
+            "connections are made for what is counted and kept there",
+        ),
+        (
+            "rhai.scripts",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.main",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.limits.operations",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.limits.timeout",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.limits.depth",
+            "scripts are read from a folder, which has to be there",
+        ),
+        (
+            "rhai.limits.memory",
+            "scripts are read from a folder, which has to be there",
         ),
         (
             "authentication.router.api_keys",
@@ -245,7 +275,8 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.
-    const VALUES: [(&str, &str); 22] = [
+    const VALUES: [(&str, &str); 23] = [
+        ("traffic_shaping.router.overload.classes[].when", CONDITION),
         (
             "traffic_shaping.router.rate_limits[].key",
             "[{ client_name: true }]",
@@ -345,6 +376,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             "true or false" | "`true`, `false` or list of limits" => &["true", "false"],
             "number" => &["7", "8"],
             "duration" => &["7s", "8s"],
+            "condition" => &["{ exists: { request_header: x-one } }"],
             "size" => &["77KiB", "78KiB"],
             "text" => &["other"],
             "path" => &["/other"],

@@ -5,7 +5,7 @@ use ogive_base::Span;
 
 use crate::{
     Condition, Config, HeaderRule, HeaderSelector, PeerRange, RateCharge, RateLimitKey, Selector,
-    TokenSourceRule,
+    StorageWord, TokenSourceRule,
     decode::Errors,
     scalars::is_loopback,
     tree::{Node, Value},
@@ -65,6 +65,7 @@ const TIMES: &[&[&str]] = &[
     &["authorization", "policies", "http", "timeout"],
     &["authorization", "revocation", "check_interval"],
     &["coprocessor", "timeout"],
+    &["rhai", "limits", "timeout"],
     &["coprocessor", "circuit_breaker", "window"],
     &[
         "authentication",
@@ -206,6 +207,8 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
         );
     }
     rates(root, config, errors);
+    overload(root, config, errors);
+    store(root, config, errors);
     authentication(root, config, errors);
     brokers(root, &config.events, errors);
     operation_rules(root, config, errors);
@@ -238,6 +241,12 @@ fn rates(root: &Node, config: &Config, errors: &mut Errors) {
             let message = format!("the rate `{name}` has no time");
             errors.invalid(at, message, "set `interval`, for instance to `1s`");
         }
+        if rate.storage == StorageWord::Redis && config.store.redis.is_none() {
+            let message = format!(
+                "the rate `{name}` is to be counted in Redis, and nobody says where that is"
+            );
+            errors.invalid(at, message, "set `store.redis.urls`");
+        }
         if rate.charge != RateCharge::Request && !control.enabled {
             let message =
                 format!("the rate `{name}` is charged by cost, and costs are not counted");
@@ -263,6 +272,61 @@ fn rates(root: &Node, config: &Config, errors: &mut Errors) {
             let message = format!("the rate `{name}` needs to know the claims of callers");
             let help = "set `authorization.claims.header`, and `trusted` beside it, or `authentication.router`";
             errors.invalid(at, message, help);
+        }
+    }
+}
+
+/// What is to be shared without a place for it.
+fn store(root: &Node, config: &Config, errors: &mut Errors) {
+    let redis = config.store.redis.as_ref();
+    if redis.is_some_and(|redis| redis.urls.is_empty()) {
+        let help = "set it to `[redis://HOST:6379]`";
+        errors.invalid(span(root, &["store", "redis"]), "`urls` is empty", help);
+    }
+    let cache = &config.apq.router.cache;
+    if cache.storage == StorageWord::Redis && redis.is_none() {
+        errors.invalid(
+            span(root, &["apq", "router", "cache", "storage"]),
+            "registered documents are to be kept in Redis, and nobody says where that is",
+            "set `store.redis.urls`",
+        );
+    }
+}
+
+/// Most classes of requests.
+const CLASSES_MAX: usize = 16;
+
+/// Classes that nobody could be of, or that are not known in time.
+fn overload(root: &Node, config: &Config, errors: &mut Errors) {
+    let overload = &config.traffic_shaping.router.overload;
+    let at = span(root, &["traffic_shaping", "router", "overload"]);
+    if overload.concurrency_min > overload.concurrency_max {
+        errors.invalid(at, "`concurrency_min` is more than `concurrency_max`", "");
+    }
+    if overload.classes.len() > CLASSES_MAX {
+        errors.invalid(at, format!("there are more than {CLASSES_MAX} classes"), "");
+    }
+    for class in &overload.classes {
+        let selectors = class.when.iter().flat_map(Condition::selectors);
+        for selector in selectors {
+            let is_late = matches!(selector, Selector::OperationName | Selector::OperationKind);
+            if is_late {
+                let name = &class.name;
+                let message =
+                    format!("the class `{name}` is decided on before it is known what is asked");
+                errors.invalid(
+                    at,
+                    message,
+                    "use claims, headers, or the client's name or address",
+                );
+            }
+            let is_claim = matches!(selector, Selector::JwtClaim(_));
+            if is_claim && config.authorization.claims.header.is_none() && !config.knows_callers() {
+                let name = &class.name;
+                let message = format!("the class `{name}` needs to know the claims of callers");
+                let help = "set `authorization.claims.header`, and `trusted` beside it, or `authentication.router`";
+                errors.invalid(at, message, help);
+            }
         }
     }
 }
@@ -687,6 +751,7 @@ impl Config {
         self.note_limits(&mut notes);
         self.note_header_rules(&mut notes);
         self.note_tokens(&mut notes);
+        self.note_subscriptions(&mut notes);
         notes.0
     }
     /// Whether there are tokens or keys by which callers are known.
@@ -696,6 +761,22 @@ impl Config {
             || router.api_keys.is_some()
             || router.introspection.is_some()
             || router.client_certificate.is_some()
+    }
+    /// Events and subscriptions that are set up, and that nobody gets.
+    fn note_subscriptions(&self, notes: &mut Notes) {
+        if self.subscription.enabled {
+            return;
+        }
+        let providers = &self.events.providers;
+        let are_there = *providers != crate::EventProvidersOptions::default();
+        notes.add(
+            are_there,
+            "nobody gets events of `events.providers`: `subscription.enabled` is false, so every subscription is refused",
+        );
+        notes.add(
+            !are_there && self.subscription != crate::SubscriptionOptions::default(),
+            "`subscription` has no effect: `subscription.enabled` is false, so every subscription is refused",
+        );
     }
     /// Tokens that were made for others, and that nobody would notice.
     fn note_tokens(&self, notes: &mut Notes) {

@@ -20,9 +20,7 @@ section! {
         /// Most bytes of them; an event that is larger waits alone.
         pub queue_bytes: ByteSize = ByteSize(16 << 20),
         /// Most durable positions (JetStream) that are heard at a time at one broker; a subscription that needs another one is
-        /// refused with `SUBREQUEST_STREAM_REFUSED`. Subjects with other arguments have positions of their own. One whose
-        /// subject has arguments, and whose schema names no `consumerInactiveThreshold`, is forgotten by the server when
-        /// nobody has heard it for a day.
+        /// refused with `SUBREQUEST_STREAM_REFUSED`. Subjects with other arguments have positions of their own.
         pub max_durable_positions: NonZeroUsize = nonzero(1_000),
     }
 

@@ -7,8 +7,8 @@ use crate::{
     CoprocessorOptions, DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName,
     HeaderRule, IncrementalFormat, IntrospectionWord, LabelShare, Listen, LogFormat, OperationWord,
     Path, Pattern, PeerRange, PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule,
-    ReuseWord, RevocationOptions, SubscriptionOptions, TelemetryOptions, Url, WarnOnly,
-    WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
+    ReuseWord, RevocationOptions, StorageWord, StoreSection, SubscriptionOptions, TelemetryOptions,
+    Url, UsageOptions, WarnOnly, WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
     traffic::TrafficShapingOptions,
 };
 
@@ -67,8 +67,14 @@ section! {
         pub events: EventsOptions = EventsOptions::default(),
         /// What operations may cost.
         pub demand_control: DemandControlOptions = DemandControlOptions::default(),
+        /// Which clients ask for what.
+        pub usage: UsageOptions = UsageOptions::default(),
+        /// What several processes share.
+        pub store: StoreSection = StoreSection::default(),
         /// A service that is told of requests, and may change or end them.
         pub coprocessor: CoprocessorOptions = CoprocessorOptions::default(),
+        /// Scripts at the stages of requests.
+        pub rhai: crate::RhaiOptions = crate::RhaiOptions::default(),
         /// Progressive overrides: for which requests a field is taken from its new subgraph.
         pub override_labels: OverrideLabelOptions = OverrideLabelOptions::default(),
         /// Whether clients see the messages of subgraph errors.
@@ -306,6 +312,11 @@ section! {
     pub struct ApqCacheOptions {
         /// In this process.
         pub in_memory: ApqMemoryOptions = ApqMemoryOptions::default(),
+        /// Whether a document that one process was told is known to all (`redis`, by way of `store.redis`), or to that one only
+        /// (`local`, the default). What lies there is looked up once by each process, and taken only if its hash is right.
+        pub storage: StorageWord = StorageWord::Local,
+        /// How long Redis keeps a document after a client has registered it; default one day.
+        pub ttl: Duration = Duration::seconds(86_400),
     }
 
     /// `apq.router.cache.in_memory`

@@ -2,7 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use crate::{Condition, Duration, RateCharge, Selector, decode::section, scalars::nonzero};
+use crate::{
+    Condition, Duration, RateCharge, Selector, StorageWord, decode::section, scalars::nonzero,
+};
 
 section! {
     /// `traffic_shaping.router.rate_limits[]`
@@ -25,6 +27,8 @@ section! {
         pub when: Option<Condition> = None,
         /// Others than `capacity` for some: the first whose condition is met counts.
         pub overrides: Vec<RateOverride> = Vec::new(),
+        /// Who counts: each process by itself (`local`, the default), or all that share `store.redis` together (`redis`).
+        pub storage: StorageWord = StorageWord::Local,
         /// Whether exceeding the rate is only logged, and counted in `ogive.limits.exceeded`; default no.
         pub measure_only: bool = false,
     }

@@ -160,6 +160,9 @@ sample! {
     HeaderName = HeaderName(String::new());
     LabelShare = LabelShare(0.0);
     crate::RateLimitOptions = crate::RateLimitOptions::default();
+    crate::RedisOptions = crate::RedisOptions::default();
+    crate::RedisTlsOptions = crate::RedisTlsOptions::default();
+    crate::UsageHiveOptions = crate::UsageHiveOptions::default();
     crate::RetryOptions = crate::RetryOptions::default();
     crate::CircuitBreakerOptions = crate::CircuitBreakerOptions::default();
     crate::HedgeOptions = crate::HedgeOptions::default();
@@ -222,6 +225,12 @@ impl Describe for Vec<crate::RateLimitRule> {
 impl Describe for Vec<crate::RateOverride> {
     fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
         crate::RateOverride::default().describe(&format!("{path}[]"), &[], rows);
+    }
+}
+
+impl Describe for Vec<crate::OverloadClass> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        crate::OverloadClass::default().describe(&format!("{path}[]"), &[], rows);
     }
 }
 

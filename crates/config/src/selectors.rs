@@ -251,13 +251,14 @@ const DEPTH_MAX: usize = 16;
 pub enum Condition {
     /// Both are the same text; lists and objects are no texts, and nothing equals what is not there.
     Eq(Operand, Operand),
-    /// The first is a list that has the second, or a text that has it between spaces; with `client_address` as the second,
-    /// ranges of addresses between spaces, one of which has it.
+    /// The first is a list that has the second, or a text that has it between spaces.
     Contains(Operand, Operand),
     /// Both are numbers, and the first is the larger one.
     Gt(Operand, Operand),
     /// Both are numbers, and the first is the smaller one.
     Lt(Operand, Operand),
+    /// The client's address is within one of these ranges: `contains` with `client_address` as the second.
+    Within(Vec<PeerRange>),
     /// There is such a value, and it is not null.
     Exists(Selector),
     /// The condition is not met.
@@ -289,6 +290,7 @@ impl Condition {
                 both.filter_map(Operand::selector).collect()
             }
             Condition::Exists(selector) => vec![selector],
+            Condition::Within(_) => vec![&Selector::ClientAddress],
             Condition::Not(inner) => inner.selectors(),
             Condition::All(all) | Condition::Any(all) => {
                 all.iter().flat_map(Condition::selectors).collect()
@@ -348,16 +350,16 @@ fn condition(node: &Node, scope: Scope, depth: usize, errors: &mut Errors) -> Op
             if let (Operand::Text(ranges), Operand::Selector(Selector::ClientAddress)) =
                 (&left, &right)
                 && word == "contains"
-                && let Some(help) = ranges
-                    .split_ascii_whitespace()
-                    .find_map(|range| PeerRange::parse(range).err())
             {
-                errors.invalid(
-                    body.span,
-                    "an address is compared with ranges of addresses",
-                    help,
-                );
-                return None;
+                let ranges = ranges.split_ascii_whitespace().map(PeerRange::parse);
+                return match ranges.collect() {
+                    Ok(ranges) => Some(Condition::Within(ranges)),
+                    Err(help) => {
+                        let message = "an address is compared with ranges of addresses";
+                        errors.invalid(body.span, message, help);
+                        None
+                    }
+                };
             }
             match word {
                 "eq" => Condition::Eq(left, right),

@@ -616,6 +616,14 @@ fn what_has_no_effect_is_said() {
             "`persisted_queries.enabled` is false",
         ),
         (
+            "events: { providers: { nats: [{ id: n, url: nats://n:4222 }] } }",
+            "nobody gets events of `events.providers`",
+        ),
+        (
+            "subscription: { queue_capacity: 7 }",
+            "`subscription` has no effect",
+        ),
+        (
             "persisted_queries: { enabled: true, mode: require }",
             "`persisted_queries.local_manifests` is empty",
         ),

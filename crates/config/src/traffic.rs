@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    BatchingWord, ByteSize, CompressionWord, Config, Duration, HeaderName, Http2Word, RateLimitKey,
-    RateLimitRule, Url, decode::section, scalars::nonzero,
+    BatchingWord, ByteSize, CompressionWord, Config, Duration, HeaderName, Http2Word,
+    OverloadOptions, RateLimitKey, RateLimitRule, Url, decode::section, scalars::nonzero,
 };
 
 section! {
@@ -36,6 +36,8 @@ section! {
         /// Further rates, several at once, of operations that are valid: by any selectors, charged by request or by cost.
         /// All of them have to have enough. docs/limits.md.
         pub rate_limits: Vec<RateLimitRule> = Vec::new(),
+        /// Requests are refused, those of low classes first, when so many run at a time that they take longer for it.
+        pub overload: OverloadOptions = OverloadOptions::default(),
     }
 
     /// `traffic_shaping.router.rate_limit`

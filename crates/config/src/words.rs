@@ -137,6 +137,24 @@ words! {
         Enforce = "enforce",
     }
 
+    /// Who counts a rate, or keeps a document.
+    pub enum StorageWord {
+        /// Each process by itself.
+        Local = "local",
+        /// All processes together.
+        Redis = "redis",
+    }
+
+    /// What Redis is made of.
+    pub enum RedisMode {
+        /// One server, or one address for all.
+        Single = "single",
+        /// A cluster.
+        Cluster = "cluster",
+        /// Sentinels that know where the server is.
+        Sentinel = "sentinel",
+    }
+
     /// What is taken from a rate for an operation.
     pub enum RateCharge {
         /// 1.

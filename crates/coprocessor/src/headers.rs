@@ -116,6 +116,26 @@ pub fn replaced(
     Ok(out)
 }
 
+/// The headers that are there after somebody inside the gateway has changed them: those that are not theirs to change are what
+/// they were.
+pub fn kept(before: &HeaderMap, now: HeaderMap, peer: Peer) -> HeaderMap {
+    let mut out = now;
+    let keeps: Vec<HeaderName> = out
+        .keys()
+        .filter(|name| peer.keeps(name))
+        .cloned()
+        .collect();
+    for name in keeps {
+        out.remove(name);
+    }
+    for name in before.keys().filter(|name| peer.keeps(name)) {
+        for value in before.get_all(name) {
+            out.append(name, value.clone());
+        }
+    }
+    out
+}
+
 /// The headers of a response that a coprocessor ends a request with: those that it says and that are not only what it was
 /// told of the request.
 pub fn of_break(

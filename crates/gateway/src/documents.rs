@@ -7,10 +7,10 @@
 //! A trusted document is known by its canonical text ([`form`]): white space, commas, comments, descriptions, the order
 //! of definitions and `query` before an anonymous query are how it is written, and all else is what it asks for.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use ogive_base::{FastMap, FastSet, bounded_name};
-use ogive_config::{Config, PersistedMode};
+use ogive_config::{Config, PersistedMode, StorageWord};
 use ogive_files::Pipes;
 use ogive_syntax::{Limits, SourceId, ast::Definition, parse, print_definition};
 use ogive_telemetry::codes;
@@ -32,6 +32,8 @@ const ID_BYTES_MAX: usize = 512;
 pub struct DocumentOptions {
     /// Whether clients may register documents.
     pub apq: bool,
+    /// How long those are kept where all processes find them; `None`: each process has its own.
+    pub shared: Option<Duration>,
     /// Trusted documents, if ids are looked up.
     pub trusted: Option<Trusted>,
 }
@@ -61,9 +63,20 @@ impl DocumentOptions {
             None
         };
         Ok(DocumentOptions {
-            apq: config.apq.enabled,
             trusted,
+            ..Self::without_files(config)
         })
+    }
+
+    /// The same without trusted documents.
+    pub(crate) fn without_files(config: &Config) -> Self {
+        let cache = &config.apq.router.cache;
+        let is_shared = cache.storage == StorageWord::Redis;
+        DocumentOptions {
+            apq: config.apq.enabled,
+            shared: is_shared.then_some(cache.ttl.0),
+            trusted: None,
+        }
     }
 }
 
@@ -302,11 +315,23 @@ impl Registered {
             entries: Cache::with_weighter(size, size as u64, BySize),
         }
     }
-    /// Remembers a document.
-    pub fn insert(&self, hash: [u8; 32], text: &str) {
-        if self.entries.get(&hash).is_none() {
+    /// Remembers a document; whether it was not known before.
+    pub fn insert(&self, hash: [u8; 32], text: &str) -> bool {
+        let is_new = self.entries.get(&hash).is_none();
+        if is_new {
             self.entries.insert(hash, text.into());
         }
+        is_new
+    }
+    /// Remembers the document of a request that has only its hash, if it is `text`: what others wrote down is not believed.
+    pub(crate) fn insert_found(&self, hash: [u8; 32], text: &str) {
+        if sha256(text) == hash {
+            self.insert(hash, text);
+        }
+    }
+    /// Whether a document is known.
+    pub(crate) fn has(&self, hash: &[u8; 32]) -> bool {
+        self.entries.get(hash).is_some()
     }
     /// Number of documents.
     pub fn len(&self) -> usize {
@@ -447,7 +472,7 @@ fn not_in_list() -> RequestError {
 }
 
 /// `extensions.persistedQuery.sha256Hash` of version 1.
-fn persisted_hash(request: &GraphqlRequest) -> Result<Option<String>, RequestError> {
+pub(crate) fn persisted_hash(request: &GraphqlRequest) -> Result<Option<String>, RequestError> {
     let Some(persisted) = &request.persisted_query else {
         return Ok(None);
     };
@@ -470,11 +495,11 @@ fn sha256(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-fn hex(bytes: &[u8; 32]) -> String {
+pub(crate) fn hex(bytes: &[u8; 32]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-fn unhex(text: &str) -> Option<[u8; 32]> {
+pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
     let bytes = text.as_bytes();
     if bytes.len() != 64 || !bytes.iter().all(u8::is_ascii_hexdigit) {
         return None;

@@ -233,7 +233,7 @@ fn depends_on_caller(
 /// Who looks at requests to subgraphs.
 fn hook<'a>(context: &OperationContext<'a>) -> Option<&'a dyn FetchHook> {
     let told = context.coprocessor()?;
-    let looks = told.run.stages.looks_at_fetches();
+    let looks = told.run.looks_at_fetches();
     looks.then_some(told as &dyn FetchHook)
 }
 

@@ -14,7 +14,10 @@ use ogive_telemetry::Telemetry;
 use ogive_transport::Callbacks;
 
 use crate::{
-    admit::rates::Admission,
+    admit::{
+        overload::{Overload, overload},
+        rates::Admission,
+    },
     coprocessor::settings::{CoprocessorStages, CoprocessorState},
     documents::Registered,
     identify::{revocation::Revocations, tokens::Authentication},
@@ -23,9 +26,11 @@ use crate::{
     schema::refinement::Wakeup,
     schema::state::SchemaState,
     shared::offload::Offload,
+    shared::shared_state::{SharedState, shared_state},
     stages::Stages,
     subscribe::sources::{Sources, SubscriptionCounts},
     subscribe::streams::EventStreams,
+    usage::{Usage, usage},
 };
 
 /// A gateway: one schema at a time, any number of workers.
@@ -73,6 +78,12 @@ pub(crate) struct Serving {
     pub(crate) policies: Option<Arc<Policies>>,
     /// The coprocessor, likewise.
     pub(crate) coprocessor: Option<CoprocessorState>,
+    /// What is counted of clients, likewise.
+    pub(crate) usage: Option<Arc<Usage>>,
+    /// How many requests may run, likewise.
+    pub(crate) overload: Option<Arc<Overload>>,
+    /// What is shared with other processes, likewise.
+    pub(crate) shared: Option<Arc<SharedState>>,
 }
 
 /// What judges tokens and keys; what was there before goes on if the options ask for the same.
@@ -90,20 +101,25 @@ fn authentication(
 impl Gateway {
     /// A gateway that serves `state`.
     pub fn new(mut state: SchemaState, options: GatewayOptions) -> Self {
-        let (wakeup, memory_max) = (Arc::default(), options.memory_max);
+        let wakeup = Arc::default();
+        let memory = Arc::new(MemoryBudget::new(options.memory_max));
         let offload = Offload::default();
         offload.set_waiting_max(options.waiting_max);
         state.refinement.wake_at(&wakeup);
+        let state = Arc::new(state);
         Gateway {
             wakeup,
             registered: Registered::new(options.registered_max),
-            admission: Admission::default(),
+            admission: Admission::new(&memory),
             serving: ArcSwap::from_pointee(Serving {
                 stages: Stages::new(&options),
                 authentication: authentication(&options, None),
                 policies: policies(options.policies.as_ref(), None),
-                coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), None),
-                state: Arc::new(state),
+                coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), None, &state),
+                usage: usage(options.usage.as_ref(), None),
+                overload: overload(options.overload.as_ref(), None),
+                shared: shared_state(options.store.as_ref(), None),
+                state,
                 options: Arc::new(options),
             }),
             draining: AtomicBool::new(false),
@@ -114,7 +130,7 @@ impl Gateway {
             replaced: AtomicU64::new(0),
             telemetry: Arc::default(),
             offload,
-            memory: Arc::new(MemoryBudget::new(memory_max)),
+            memory,
             sources: Arc::default(),
             streams: Arc::default(),
             revocations: Arc::default(),
@@ -193,7 +209,14 @@ impl Gateway {
         self.serving.store(Arc::new(Serving {
             authentication: authentication(&options, self.authentication()),
             policies: policies(options.policies.as_ref(), self.policies()),
-            coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), self.coprocessor()),
+            coprocessor: CoprocessorState::of(
+                options.coprocessor.as_ref(),
+                self.coprocessor(),
+                &state,
+            ),
+            usage: usage(options.usage.as_ref(), self.usage()),
+            overload: overload(options.overload.as_ref(), self.overload()),
+            shared: shared_state(options.store.as_ref(), self.shared()),
             stages: Stages::new(&options),
             state,
             options,
@@ -219,6 +242,18 @@ impl Gateway {
         let serving = self.serving.load();
         let served = serving.coprocessor.as_ref()?;
         Some(Arc::clone(&served.stages))
+    }
+    /// What is counted of clients, if the configuration asks for it.
+    pub(crate) fn usage(&self) -> Option<Arc<Usage>> {
+        self.serving.load().usage.clone()
+    }
+    /// How many requests may run, if the configuration asks for it.
+    fn overload(&self) -> Option<Arc<Overload>> {
+        self.serving.load().overload.clone()
+    }
+    /// What is shared with other processes, if anything is.
+    fn shared(&self) -> Option<Arc<SharedState>> {
+        self.serving.load().shared.clone()
     }
     /// What does not change with the schema.
     pub fn options(&self) -> Arc<GatewayOptions> {

@@ -40,10 +40,12 @@ pub mod router;
 pub mod schema;
 pub mod serve;
 pub mod shared;
+mod shared_documents;
 mod stages;
 pub mod subscribe;
 pub(crate) mod tls;
 pub mod unusable;
+pub mod usage;
 
 pub use ogive_server::ResponseBody;
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use ogive_config::{CedarOptions, Config, IncrementalFormat, OperationWord};
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
+use ogive_store::StoreOptions;
 
 use crate::{
-    admit::{operation_rates::OperationRates, rates::AdmissionOptions},
+    admit::{operation_rates::OperationRates, overload::OverloadOptions, rates::AdmissionOptions},
     authorize::ClaimsSource,
     charge::ChargeOptions,
     coprocessor::settings::CoprocessorSettings,
@@ -22,7 +23,9 @@ use crate::{
     router::dev_diagnostics::DevDiagnostics,
     shared::memory,
     shared::observe::ObserveOptions,
+    shared::shared_state::store_options,
     subscribe::options::SubscriptionOptions,
+    usage::UsageOptions,
 };
 
 /// What does not change with the schema.
@@ -54,6 +57,12 @@ pub struct GatewayOptions {
     pub operation_rates: Option<OperationRates>,
     /// How often what goes on is judged again.
     pub revocation: RevocationOptions,
+    /// What is counted of clients; `None` if nothing is.
+    pub usage: Option<UsageOptions>,
+    /// What is refused under overload; `None` if nothing is.
+    pub overload: Option<OverloadOptions>,
+    /// Where processes share state; `None` if they share none.
+    pub store: Option<StoreOptions>,
     /// Who decides policies; `None` if nobody does.
     pub policies: Option<PolicyOptions>,
     /// How a coprocessor is asked; `None` if there is none.
@@ -120,6 +129,8 @@ impl GatewayOptions {
         }
         let mut options = GatewayOptions {
             documents: DocumentOptions::new(config)?,
+            coprocessor: CoprocessorSettings::load(config)?,
+            store: store_options(config)?,
             ..Self::new(config)
         };
         if let (Some(policies), Some(cedar)) =
@@ -152,6 +163,9 @@ impl GatewayOptions {
             demand_control: ChargeOptions::new(config),
             operation_rates: OperationRates::new(config),
             revocation: RevocationOptions::new(config),
+            overload: OverloadOptions::new(config),
+            usage: UsageOptions::new(config),
+            store: None,
             policies: PolicyOptions::new(config),
             coprocessor: CoprocessorSettings::new(config),
             challenge: AuthenticationOptions::challenge(config),
@@ -170,10 +184,7 @@ impl GatewayOptions {
                     IncrementalFormat::V02 => IncrementalForm::Distinct,
                 },
             ),
-            documents: DocumentOptions {
-                apq: config.apq.enabled,
-                trusted: None,
-            },
+            documents: DocumentOptions::without_files(config),
             encoded_bytes_min: config
                 .http
                 .compression

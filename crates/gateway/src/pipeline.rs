@@ -20,7 +20,7 @@
 //!
 //! Stages that are switched off are not in the [`Stages`], which are composed when a configuration is swapped.
 
-use std::pin::pin;
+use std::{pin::pin, sync::Arc};
 
 use http::{Request, Response, StatusCode, request::Parts};
 use ogive_config::Peer;
@@ -30,8 +30,12 @@ use ogive_telemetry::{spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
+    admit::{
+        overload::{Overload, Running},
+        rates::Admitted,
+    },
     batch::Batch,
-    charge::OperationCost,
+    charge::{OperationCost, OperationEstimate},
     coprocessor::router::CoprocessorRequest,
     coprocessor::run::OperationCoprocessor,
     documents::resolve_once,
@@ -41,7 +45,7 @@ use crate::{
     operation::{OperationInput, OperationRun, REQUEST_BYTES},
     plan::plan_fairly,
     policies::{decide, decisions},
-    prepare::{Means, prepare_fairly},
+    prepare::{Means, Prepared, prepare_fairly},
     receive::{GraphqlRequest, Received, RequestBody, uploads::Entry},
     respond::expose::{Exposed, dry_run},
     respond::parts::{InParts, may_come_later, only_in_parts, parts_asked, respond_in_parts},
@@ -54,12 +58,13 @@ use crate::{
     shared::json_value::JsonObject,
     shared::media::{IncrementalMedia, Media},
     shared::observe::Watch,
+    shared::operation_values::RequestValues,
     shared::panic::contained,
-    shared::rate_state::RateState,
     shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
     subscribe::plan::note_source,
     subscribe::stream_requests::{StreamRequest, no_stream},
+    usage::UsedOperation,
 };
 
 impl Gateway {
@@ -215,7 +220,7 @@ impl Gateway {
                 identity: known.as_ref().unwrap_or(context.identity),
                 ..context
             };
-            if let Err(error) = self.let_known_in(serving, context, &mut admitted.rate) {
+            if let Err(error) = self.let_known_in(serving, context, &mut admitted) {
                 break 'answer refuse_unread(context, &error, media, body).await;
             }
             let id = document_id;
@@ -284,23 +289,26 @@ impl Gateway {
         answer
     }
 
-    /// Lets in whoever asks, as soon as that is known. `rate` is what the response says of theirs.
+    /// Lets in whoever asks, as soon as that is known. What the response says of their rate is noted.
     fn let_known_in(
         &self,
         serving: &Serving,
         context: RequestContext<'_>,
-        rate: &mut Option<RateState>,
+        admitted: &mut Admitted,
     ) -> Result<(), RequestError> {
         match self.let_caller_in(&serving.options, context.identity) {
             Ok(None) => {}
-            Ok(state) => *rate = state,
+            Ok(state) => admitted.rate = state,
             Err((error, state)) => {
-                *rate = Some(state);
+                admitted.rate = Some(state);
                 return Err(error);
             }
         }
         if !StreamRequest::is_let_in(&serving.options, context) {
             return Err(no_stream());
+        }
+        if let Some(overload) = &serving.overload {
+            admitted.slot = Some(run_within(overload, serving, context)?);
         }
         Ok(())
     }
@@ -378,6 +386,9 @@ impl Gateway {
             media,
         } = *run;
         let state = &serving.state;
+        if let Some(looking) = self.find_shared(serving, request) {
+            looking.await;
+        }
         let register = resolve_once(request, &serving.options.documents, &self.registered)?;
         request.in_parts = request.in_parts.filter(|_| may_come_later(&request.query));
         context.passed(|| StageEvent::Document(request));
@@ -392,18 +403,13 @@ impl Gateway {
         context.passed(|| StageEvent::Prepare(state, &prepared));
         let text = taken(request);
         let kind = prepared.operation.definition.kind;
-        if state.options.authorization.needs_caller(kind) && !context.claims().authenticated {
-            return Err(unauthenticated(serving.options.challenge));
-        }
-        self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
-        self.check_rules(run, &prepared)?;
-        let estimate = self.charge(run, &prepared)?;
-        let taken = self.take_rates(run, &prepared, estimate)?;
+        let estimate = self.judge(run, &prepared)?;
+        let taken = self.take_rates(run, &prepared, estimate).await?;
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;
         }
         if let Some(hash) = register {
-            self.registered.insert(hash, sent(request, &text));
+            self.register(serving, hash, sent(request, &text));
         }
         drop(text);
         memory.shrink(body_bytes);
@@ -436,6 +442,7 @@ impl Gateway {
         {
             return Ok(response);
         }
+        let used = used(run, &prepared, estimate);
         if kind == OperationKind::Subscription {
             return self.subscribe(run, prepared, &planned);
         }
@@ -455,7 +462,8 @@ impl Gateway {
             .await;
         self.exceeded(context.exceeded().iter());
         let output = output?;
-        taken.settle(OperationCost::settle(cost, run, &output)?);
+        let unused = taken.settle(OperationCost::settle(cost, run, &output)?, &self.admission);
+        UsedOperation::finish(used, output.errors, unused);
         context.passed(|| StageEvent::Execute(&planned, &output));
         let response = stop_span!(spans::RESPOND).in_scope(|| {
             let plan = (exposed == Exposed::WithResponse).then_some(&*planned);
@@ -463,6 +471,22 @@ impl Gateway {
         });
         context.passed(|| StageEvent::Respond);
         Ok(response)
+    }
+
+    /// Refuses an operation for who asks it, what it is or what it costs; gives what it is estimated to cost.
+    fn judge(
+        &self,
+        run: &OperationRun<'_>,
+        prepared: &Prepared,
+    ) -> Result<Option<OperationEstimate>, RequestError> {
+        let (serving, kind) = (run.serving, prepared.operation.definition.kind);
+        let authorization = &serving.state.options.authorization;
+        if authorization.needs_caller(kind) && !run.context.claims().authenticated {
+            return Err(unauthenticated(serving.options.challenge));
+        }
+        self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
+        self.check_rules(run, prepared)?;
+        self.charge(run, prepared)
     }
 
     /// Finds out what has to be known of the caller before a plan is executed.
@@ -516,6 +540,41 @@ fn answered(
 /// The document as the client sent it.
 fn sent<'t>(request: &'t GraphqlRequest, text: &'t str) -> &'t str {
     request.original.as_deref().unwrap_or(text)
+}
+
+/// Counts who uses an operation, if anybody wants to know.
+fn used(
+    run: &OperationRun<'_>,
+    prepared: &Prepared,
+    estimate: Option<OperationEstimate>,
+) -> Option<Box<UsedOperation>> {
+    let serving = run.serving;
+    let usage = serving.usage.as_ref()?;
+    let client = serving.options.observe.client_of(run.context.headers);
+    let cost = estimate.map_or(0, |estimate| estimate.estimated);
+    let operation = &prepared.operation;
+    Some(UsedOperation::begin(
+        usage,
+        &serving.state,
+        operation,
+        client,
+        cost,
+    ))
+}
+
+/// Lets a request run if there is room for one of its class.
+fn run_within(
+    overload: &Arc<Overload>,
+    serving: &Serving,
+    context: RequestContext<'_>,
+) -> Result<Running, RequestError> {
+    let caller = context.identity.caller.as_deref();
+    overload.enter(&RequestValues {
+        headers: &context.parts.headers,
+        caller: caller.and_then(|caller| caller.as_deref().ok()),
+        client: Some(context.identity.client),
+        observe: &serving.options.observe,
+    })
 }
 
 /// The document of a request. The body it came in is gone with what else refers to it.

@@ -36,6 +36,12 @@ pub fn check(
     if !matches!(claims.get("sub"), None | Some(Value::String(_))) {
         return Err(TokenError::Malformed("`sub` of the token is no text"));
     }
+    // RFC 7800: it holds only for whoever has a key, and nobody checks here who has it.
+    if claims.contains_key("cnf") {
+        return Err(TokenError::Malformed(
+            "the token is bound to a key, which is not checked here",
+        ));
+    }
     let audiences = audiences(claims)?;
     let (now, skew) = (now as f64, rules.skew as f64);
     let end = match date(claims, "exp")? {

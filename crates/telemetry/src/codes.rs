@@ -254,6 +254,9 @@ codes! {
     REQUEST_MEMORY_LIMIT 200 Subgraph
         "The answers of subgraphs to one request are larger than `limits.max_request_memory` altogether, or than what is left of `limits.max_memory`; the fields concerned are null. A request whose variables alone need more is refused with 413."
         "Ask for less, for example with pagination, or raise the limit."
+    REQUEST_OVERLOADED 503 Gateway
+        "So many requests run at a time that they take longer for it, and those of lower classes are refused first (`traffic_shaping.router.overload`)."
+        "Come back after the seconds of `retry-after`; give requests that matter more a higher class."
     REQUEST_RATE_LIMITED 429 Client
         "The client asks more often than `traffic_shaping.router.rate_limit` allows."
         "Come back after the seconds of `retry-after`."
@@ -266,6 +269,12 @@ codes! {
     SCHEMA_NOT_LOADED 503 Gateway
         "There is no supergraph yet: its source has not answered since the start, and `supergraph.when_missing` is `wait`."
         "Come back after the seconds of `retry-after`; look at the source of the supergraph."
+    SCRIPT_BREAK 400 Gateway
+        "A script ended the request; the status is the one it chose."
+        "Ask whoever wrote the script; the message is theirs."
+    SCRIPT_FAILED 500 Gateway
+        "A script failed, or needed more than `rhai.limits` allows; at the stages of subgraphs the fields concerned are null."
+        "The log says at which stage and why."
     SUBGRAPH_COST_ESTIMATED_TOO_EXPENSIVE 200 Client
         "What the operation asks of a subgraph is estimated to cost more than `demand_control.strategy.static_estimated.subgraph` allows; the subgraph was not asked, and the fields concerned are null."
         "Ask for fewer or shorter lists of fields of this subgraph."

@@ -4,12 +4,14 @@
 //! every operation that was valid is validated against the new schema, which has the last word.
 
 use ogive_config::checks::{Date, Waiver, matches};
+use ogive_cost::{Scratch, Settings, compile};
 use ogive_federation::Supergraph;
-use ogive_operation::{ValidationLimits, validate};
+use ogive_operation::{NormaliseLimits, ValidationLimits, Variables, normalise, validate};
+use ogive_syntax::{Document, ast::OperationDefinition};
 
 use crate::{
     diff::{self, Change, Impact},
-    usage::{Usage, Used},
+    usage::{ClientUse, Usage, Used},
 };
 
 /// How to judge.
@@ -63,6 +65,21 @@ pub struct Use {
     pub name: String,
     /// Where it first does: file, line and column.
     pub place: String,
+    /// Who asks it, most often first, if that is known.
+    pub clients: Vec<ClientUse>,
+}
+
+/// An operation whose cost changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CostChange {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub place: String,
+    /// What it was estimated to cost with no variables given...
+    pub before: u64,
+    /// ... and what it is.
+    pub after: u64,
 }
 
 /// Most operations that are named per change.
@@ -88,6 +105,8 @@ pub struct Outcome {
     pub broken: Vec<BrokenOperation>,
     /// Operations that were not valid before either: nobody can tell what a change does to them.
     pub invalid: Vec<BrokenOperation>,
+    /// Operations whose cost changes, those that become dearest first.
+    pub costs: Vec<CostChange>,
     /// How many operations are known; `None` if that was not asked.
     pub operations: Option<usize>,
     /// Waivers that are past their day, by position.
@@ -183,6 +202,7 @@ fn used_by(usage: &Usage, change: &Change) -> Vec<Use> {
             Some(Use {
                 name: o.name.clone(),
                 place: o.at(*at),
+                clients: o.clients.clone(),
             })
         })
         .take(NAMES_MAX)
@@ -274,10 +294,44 @@ fn judge_operations(before: &Supergraph, after: &Supergraph, usage: &Usage, outc
         // What never worked is not broken by this change.
         if let Some(invalid) = first(used, before) {
             outcome.invalid.push(invalid);
-        } else if let Some(broken) = first(used, after)
-            && !waived(outcome, &used.name)
-        {
-            outcome.broken.push(broken);
+        } else if let Some(broken) = first(used, after) {
+            if !waived(outcome, &used.name) {
+                outcome.broken.push(broken);
+            }
+        } else {
+            outcome.costs.extend(cost_change(used, before, after));
         }
     }
+    let grown = |change: &CostChange| change.after.abs_diff(change.before);
+    outcome
+        .costs
+        .sort_by_key(|change| std::cmp::Reverse((change.after > change.before, grown(change))));
+}
+
+/// How the cost of a document's operations changes, all of them together.
+fn cost_change(used: &Used, before: &Supergraph, after: &Supergraph) -> Option<CostChange> {
+    let cost = |graph| -> Option<u64> {
+        let operations = used.document.operations();
+        operations
+            .map(|operation| cost(graph, &used.document, operation))
+            .sum()
+    };
+    let (before, after) = (cost(before)?, cost(after)?);
+    (before != after).then(|| CostChange {
+        name: used.name.clone(),
+        place: used.place.clone(),
+        before,
+        after,
+    })
+}
+
+/// What an operation is estimated to cost if no variables are given: lists that they size have as many items as those of
+/// which nobody says the size.
+fn cost(graph: &Supergraph, document: &Document, operation: &OperationDefinition) -> Option<u64> {
+    let normal = normalise(&graph.api, document, operation, &NormaliseLimits::default()).ok()?;
+    let (schema, costs) = (&graph.schema, &graph.graph.costs);
+    let program = compile(schema, costs, &normal, &Settings::default());
+    let scratch = &mut Scratch::default();
+    let estimate = program.evaluate(schema, costs, &Variables::default(), scratch);
+    Some(estimate.cost)
 }

@@ -38,6 +38,19 @@ pub struct Used {
     pub document: Document,
     /// What of the schema it needs; see [`needs`].
     pub needs: Needs,
+    /// Who asks it, most often first; nobody if that is not known.
+    pub clients: Vec<ClientUse>,
+}
+
+/// A client of an operation, as a gateway has counted it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientUse {
+    /// Its name; empty if it does not say.
+    pub name: String,
+    /// Likewise its version.
+    pub version: String,
+    /// How often it has asked.
+    pub requests: u64,
 }
 
 /// What a document needs of a schema, and where it first does.
@@ -151,7 +164,63 @@ impl Usage {
             whole,
             document,
             needs,
+            clients: Vec::new(),
         });
+        Ok(())
+    }
+
+    /// Adds what gateways have counted (`usage.file`): lines of one JSON object each.
+    pub fn counted(&mut self, text: &str, place: &str, schema: &Schema) -> Result<(), Refused> {
+        let mut known: FastMap<(String, String), usize> = FastMap::default();
+        for (number, line) in text.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let fail = |what: &str| {
+                let at = number + 1;
+                let help = "name a file that a gateway has written (`usage.file`)";
+                invalid(format!("line {at} of `{place}` {what}"), help)
+            };
+            let row: Value = serde_json::from_str(line).map_err(|_| fail("is no JSON"))?;
+            let requests = row["requests"].as_u64();
+            let requests = requests.ok_or_else(|| fail("has no `requests`"))?;
+            // What was not told apart says nothing of any operation.
+            let Some(text) = row["operation"].as_str() else {
+                continue;
+            };
+            let said = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let key = (said(&row["name"]), text.to_owned());
+            let at = match known.get(&key) {
+                Some(at) => *at,
+                None => {
+                    let at = self.operations.len();
+                    self.add(text, "(unnamed)", place, false, schema)?;
+                    if self.operations.len() == at {
+                        return Err(fail("has no operation"));
+                    }
+                    known.insert(key, at);
+                    at
+                }
+            };
+            let (name, version) = (
+                said(&row["client"]["name"]),
+                said(&row["client"]["version"]),
+            );
+            let clients = &mut self.operations[at].clients;
+            let same = |c: &&mut ClientUse| c.name == name && c.version == version;
+            match clients.iter_mut().find(same) {
+                Some(client) => client.requests = client.requests.saturating_add(requests),
+                None => clients.push(ClientUse {
+                    name,
+                    version,
+                    requests,
+                }),
+            }
+        }
+        for used in &mut self.operations {
+            used.clients
+                .sort_by_key(|client| std::cmp::Reverse(client.requests));
+        }
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_base::SourceId;
+use ogive_base::{FastSet, SourceId};
 use ogive_files::Pipes;
 use ogive_files::kept::{Readers, keep};
 use ogive_gateway::{SchemaState, schema::bundle::BundleBuilder};
@@ -27,8 +27,11 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     supergraph: PathBuf,
     /// Folder with operations: .graphql and .gql files, .json manifests of persisted queries
-    #[arg(long, value_name = "DIR")]
-    operations: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "from")]
+    operations: Option<PathBuf>,
+    /// What gateways have seen: a file that one has written (`usage.file`)
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -58,17 +61,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         load::supergraph(&arguments.supergraph, Pipes::Read)?,
         &config,
     );
-    let mut files = Vec::new();
-    list(&arguments.operations, 0, &mut files)?;
-    files.sort();
     let mut found = Vec::new();
-    for file in &files {
-        read(file, &mut found)?;
+    if let Some(folder) = &arguments.operations {
+        let mut files = Vec::new();
+        list(folder, 0, &mut files)?;
+        files.sort();
+        for file in &files {
+            read(file, &mut found)?;
+        }
+    }
+    if let Some(file) = &arguments.from {
+        seen(file, &mut found)?;
     }
     if found.is_empty() {
+        let read = arguments.operations.iter().chain(&arguments.from);
+        let read: Vec<String> = read.map(|path| path.display().to_string()).collect();
         return Err(terminal::error(
-            format_args!("no operations in `{}`", arguments.operations.display()),
-            "name a folder with .graphql or .gql files, or .json manifests of persisted queries",
+            format_args!("no operations in `{}`", read.join("`, `")),
+            "name a folder with .graphql or .gql files, or .json manifests of persisted queries, or what a gateway has seen",
         ));
     }
     let mut builder = BundleBuilder::new(&state);
@@ -100,6 +110,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bytes.len(),
         arguments.output.display()
     ));
+    Ok(())
+}
+
+/// What gateways have seen, each document once.
+fn seen(path: &Path, out: &mut Vec<Found>) -> Result<()> {
+    let text = load::read(path, "usage", "check the path given with `--from`")?;
+    let place = path.display().to_string();
+    let mut known: FastSet<String> = FastSet::default();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let row: Value = serde_json::from_str(line).map_err(|_| {
+            terminal::error(
+                format_args!("line {} of `{place}` is no JSON", number + 1),
+                "name a file that a gateway has written (`usage.file`)",
+            )
+        })?;
+        let operation = row.get("operation").and_then(Value::as_str);
+        if let Some(operation) = operation.filter(|text| known.insert((*text).to_owned())) {
+            let name = row.get("name").and_then(Value::as_str).unwrap_or_default();
+            let label = if name.is_empty() { "(unnamed)" } else { name };
+            document(operation, label, &place, out);
+        }
+    }
     Ok(())
 }
 

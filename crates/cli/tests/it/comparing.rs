@@ -358,3 +358,66 @@ fn a_check_knows_exactly_what_operations_use_and_where() {
         assert!(stdout.contains(part), "no {part} in\n{stdout}");
     }
 }
+
+#[test]
+fn a_check_says_whom_a_change_hits_and_what_costs_more() {
+    const LINK: &str = "extend schema @link(url: \"https://specs.apollo.dev/federation/v2.9\", import: [\"@cost\", \"@listSize\"]) ";
+    let schema = |weight: u32, more: &str| {
+        format!(
+            "{LINK} type Query {{ me: User users: [User] @listSize(assumedSize: {weight}) {more} }} type User {{ id: ID! }}"
+        )
+    };
+    let (before, after) =
+        before_and_after("check-usage", &schema(10, "gone: String"), &schema(30, ""));
+    let row = |name: &str, client: &str, text: &str, requests: u32| {
+        format!(
+            "{{\"name\":\"{name}\",\"client\":{{\"name\":\"{client}\",\"version\":\"1\"}},\"operation\":\"{text}\",\"requests\":{requests}}}\n"
+        )
+    };
+    let gone = "query Gone { gone }";
+    let lines = [
+        row("Gone", "web", gone, 3),
+        row("Gone", "ios", gone, 5),
+        row("All", "web", "query All { users { id } }", 1),
+        row("Gone", "web", gone, 4),
+        "{\"requests\":9}\n".to_owned(),
+    ];
+    let path = fresh("check-usage-lines").join("usage.ndjson");
+    fs::write(&path, lines.concat()).unwrap();
+    let path = path.to_string_lossy();
+    let arguments = ["check", &after, "--baseline", &before, "--usage", &path];
+    let (code, stdout, stderr) = run(&arguments);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    for said in [
+        "Gone is asked by web 1: 7 requests, ios 1: 5 requests",
+        "): 10 before, 30 after",
+        "2 operations known, 1 of them broken",
+    ] {
+        assert!(stdout.contains(said), "{said}: {stdout}");
+    }
+    let (_, stdout, _) = run(&[&arguments[..], &["--format", "json"]].concat());
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    let graph = &json["graphs"][0];
+    let costs = &graph["cost_changes"];
+    assert_eq!(costs.as_array().unwrap().len(), 1);
+    assert_eq!(costs[0]["operation"], "All");
+    assert_eq!(
+        (&costs[0]["before"], &costs[0]["after"]),
+        (&10.into(), &30.into())
+    );
+    let changes = graph["changes"].as_array().unwrap();
+    let hit = changes
+        .iter()
+        .find(|change| change["coordinate"] == "Query.gone");
+    let clients = &hit.unwrap()["uses"][0]["clients"];
+    assert_eq!(
+        (&clients[0]["name"], &clients[0]["requests"]),
+        (&"web".into(), &7.into())
+    );
+    // What nobody asks for may go.
+    let quiet = fresh("check-usage-quiet").join("usage.ndjson");
+    fs::write(&quiet, row("All", "web", "query All { users { id } }", 1)).unwrap();
+    let quiet = quiet.to_string_lossy();
+    let (code, stdout, _) = run(&["check", &after, "--baseline", &before, "--usage", &quiet]);
+    assert_eq!(code, Some(0), "{stdout}");
+}

@@ -29,6 +29,15 @@ fn sample(name: &str, usual: &str) -> String {
     file(usual, text)
 }
 
+/// Puts a folder of scripts in the place of one that a sample names.
+fn with_scripts(path: &str) {
+    let scripts = folder().join("rhai");
+    fs::create_dir_all(&scripts).unwrap();
+    fs::write(scripts.join("main.rhai"), "").unwrap();
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, text.replace("./rhai", &scripts.to_string_lossy())).unwrap();
+}
+
 #[test]
 fn serve_starts_with_every_migrated_sample() {
     for (name, usual, path, expected) in SAMPLES {
@@ -52,6 +61,7 @@ fn serve_starts_with_every_migrated_sample() {
         ];
         assert_eq!(run(&accepted).0, Some(0));
         assert!(report.contains(" unsupported"), "{report}");
+        with_scripts(&to);
         let (code, _, err) = run(&["config", "validate", &to]);
         assert_eq!(code, Some(0), "{err}");
         let mut serving = Running::start(&[

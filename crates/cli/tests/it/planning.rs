@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use crate::process::{Running, address, answer, ask, demo, file, folder, run};
 
 fn planned(arguments: &[&str]) -> String {
@@ -62,6 +64,54 @@ fn the_cost_of_an_operation_follows_directives_and_variables() {
     );
     let (code, stdout, _) = run(&["cost", "--demo"]);
     assert!(code == Some(0) && stdout.starts_with("cost "), "{stdout}");
+}
+
+#[test]
+fn a_gateway_counts_what_the_command_says() {
+    let sdl = include_str!("../../../cost/tests/shop.graphql");
+    let supergraph = file("cost-served.graphql", sdl);
+    let config = file(
+        "cost-served.yaml",
+        "listen: 127.0.0.1:0\ndemand_control: { enabled: true, mode: enforce, strategy: { static_estimated: { max: 1 } } }\n",
+    );
+    let mut serve = Running::start(&["serve", "-s", &supergraph, "-c", &config]);
+    let gateway = address(&serve.logged("serving http://"));
+    for (text, variables) in [
+        (
+            "query Q($n: Int) { things(count: $n) { id owner { id } } }",
+            "{\"n\": 6}",
+        ),
+        (
+            "query Q($n: Int = 3) { things(count: $n) { id } again: things(count: 2) { owner { id } } }",
+            "{}",
+        ),
+        (
+            "query Q($with: Boolean!) { things(count: 4) { id owner @include(if: $with) { id } } }",
+            "{\"with\": false}",
+        ),
+        ("{ plain { id author { id } } grid { id } }", "{}"),
+    ] {
+        let query = file("cost-served-query.graphql", text);
+        let arguments = [
+            "cost",
+            "-s",
+            &supergraph,
+            &query,
+            "--variables",
+            variables,
+            "--json",
+        ];
+        let (code, stdout, stderr) = run(&arguments);
+        assert_eq!(code, Some(0), "{stderr}");
+        let said: Value = serde_json::from_str(&stdout).unwrap();
+        let body = format!(
+            "{{\"query\":{},\"variables\":{variables}}}",
+            Value::from(text)
+        );
+        let (_, told) = answer(ask(&gateway, "POST", "/graphql", &body));
+        let refusal = format!("estimated to cost {}, and", said["cost"]);
+        assert!(told.contains(&refusal), "{text}: {stdout} {told}");
+    }
 }
 
 #[test]
@@ -150,6 +200,51 @@ fn build(operations: &str, bundle: &str) -> (Option<i32>, String, String) {
         "-o",
         bundle,
     ])
+}
+
+#[test]
+fn what_gateways_have_seen_can_be_planned_ahead_of_time() {
+    let line = |name: &str, text: &str| {
+        format!(
+            "{{\"name\":\"{name}\",\"client\":{{\"name\":\"web\"}},\"operation\":\"{text}\",\"requests\":1}}\n"
+        )
+    };
+    let me = line("Me", "query Me { me { name } }");
+    let seen = file(
+        "seen.ndjson",
+        format!(
+            "{me}{}{me}{{\"requests\":3}}\n",
+            line("Top", "query Top { topProducts(first: 0) { name } }")
+        ),
+    );
+    let bundle = folder().join("seen.plans").to_string_lossy().into_owned();
+    let supergraph = demo("supergraph.graphql");
+    let arguments = [
+        "plan",
+        "build",
+        "-s",
+        &supergraph,
+        "--from",
+        &seen,
+        "-o",
+        &bundle,
+    ];
+    let (code, stdout, stderr) = run(&arguments);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.contains("\n2 operations, 2 plans, "), "{stdout}");
+    let broken = file("seen-broken.ndjson", "nothing\n");
+    let arguments = [
+        "plan",
+        "build",
+        "-s",
+        &supergraph,
+        "--from",
+        &broken,
+        "-o",
+        &bundle,
+    ];
+    let (code, _, stderr) = run(&arguments);
+    assert!(code != Some(0) && stderr.contains("line 1 of"), "{stderr}");
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use super::{
     Format,
-    convert::{address, duration, negated, percent, same, size, text_map},
+    convert::{address, duration, negated, percent, same, size, text_map, texts},
     cors, headers,
     nodes::{at, plain, scalar, text},
     rules::{Rule, Walk, call, keep, no, to, unneeded, with},
     settings, signatures, subscriptions, telemetry, tokens,
     why::{
-        BUDGET, CACHES, CALLBACKS, CLAIMS, CODE, CONNECTORS, COSTS, MUTATIONS, OFF, SIGNATURES,
-        SUBSCRIPTIONS,
+        BUDGET, CACHES, CALLBACKS, CLAIMS, CODE, CONNECTORS, COPROCESSOR, COSTS, MUTATIONS, OFF,
+        SIGNATURES, SUBSCRIPTIONS,
     },
 };
 use ogive_base::SourceId;
@@ -256,6 +256,16 @@ pub(super) const RULES: &[Rule] = &[
         "batching.subgraph",
         "entities of one request are joined anyway",
     ),
+    with(
+        "telemetry.apollo.client_name_header",
+        "telemetry.clients.name_headers",
+        texts,
+    ),
+    with(
+        "telemetry.apollo.client_version_header",
+        "telemetry.clients.version_headers",
+        texts,
+    ),
     unneeded("telemetry.apollo", STUDIO),
     call("telemetry.instrumentation.events", telemetry::apollo_events),
     no(
@@ -495,7 +505,9 @@ pub(super) const RULES: &[Rule] = &[
         "coprocessor.subgraph.all.response.condition",
         response_condition,
     ),
-    no("coprocessor", CODE),
+    no("coprocessor", COPROCESSOR),
+    keep("rhai.scripts"),
+    keep("rhai.main"),
     no("rhai", CODE),
     no("plugins", CODE),
     keep("demand_control.enabled"),
@@ -621,6 +633,8 @@ fn validation_messages(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("false") => walk.not_needed(path, OFF),
+        Some("true") => walk.refuse(path, "mutations"),
+        // Nobody knows here what it will be.
         _ => walk.unsupported(path, MUTATIONS),
     }
 }

@@ -33,10 +33,10 @@ const APOLLO: &[&str] = &[
     "authorization: { preview_directives: { enabled: true } }",
     "coprocessor: { url: 'http://127.0.0.1:1', router: { request: { condition: { exists: { baggage: a } }, headers: true } } }",
     "coprocessor: { url: 'http://127.0.0.1:1', connector: { all: { request: { headers: true } } } }",
-    "rhai: { scripts: ./rhai }",
+    "rhai: { scripts: ./rhai, other: 1 }",
     "plugins: { mine.auth: { key: x } }",
     "demand_control: { enabled: true, mode: enforce, strategy: { static_estimated: { max: 10, actual_cost_mode: by_subgraph } } }",
-    "forbid_mutations: true",
+    "forbid_mutations: '${env.X}'",
     "limits: { router: { max_depth: 3 } }",
     "limits: { max_depth: { n: 3 } }",
     "cors: { policies: [ { origins: ['https://a'], methods: [GET] } ] }",
@@ -84,7 +84,7 @@ const GRAFBASE: &[&str] = &[
     "[extensions.jwt.config]\nurl = \"https://e/jwks\"\ncookie_name = \"c\"",
     "executable_document_limit = \"32KiB\"",
     "[operation_limits]\ncomplexity = 7",
-    "[complexity_control]\nmode = \"enforce\"\nlimit = 5",
+    "[complexity_control]\nmode = \"other\"\nlimit = 5",
     "[extensions.mine]\nversion = \"1\"",
     "[hooks]\nlocation = \"x.wasm\"",
     "[gateway.message_signatures]\nenabled = true",
@@ -106,7 +106,8 @@ const COSMO: &[&str] = &[
     "authorization: { require_authentication: true }",
     "authorization: { require_authentication: '${REQUIRED}' }",
     "introspection: { enabled: true, secret: x }",
-    "security: { block_mutations: { enabled: true } }",
+    "security: { block_mutations: { enabled: true, condition: 'a' } }",
+    "security: { block_subscriptions: { enabled: true, condition: 'a' } }",
     "security: { block_mutations: '${X}' }",
     "security: { block_non_persisted_operations: { enabled: true, condition: 'a' } }",
     "security: { cost_analysis: { enabled: true, mode: enforce } }",
@@ -307,7 +308,7 @@ fn what_is_brought_over_is_not_called_lost() {
 /// A comment cannot be left by a key or a value that breaks the line.
 #[test]
 fn comments_stay_comments() {
-    let text = "\"a\\nlisten: evil\\u2028x\": \"b\\nlisten: evil\"\nrhai: { scripts: \"x\\nlisten: 0.0.0.0:1\" }\n";
+    let text = "\"a\\nlisten: evil\\u2028x\": \"b\\nlisten: evil\"\nrhai: { other: \"x\\nlisten: 0.0.0.0:1\" }\n";
     let migration = migrated(Format::Apollo, text);
     assert_eq!(
         loaded(&migration).listen.0,

@@ -1,8 +1,8 @@
 //! Cosmo Router's `config.yaml`.
 
 use super::{
-    convert::{address, brokers, duration, negated, same, size},
-    cors, headers,
+    convert::{address, brokers, duration, negated, same, size, texts},
+    cors, costs, headers,
     nodes::{at, is_on, one, plain, scalar, text},
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
@@ -173,16 +173,13 @@ pub(super) const RULES: &[Rule] = &[
         "the body's limit bounds it",
     ),
     no("security.cost_analysis", COSTS),
-    no("security.cost_control", COSTS),
+    call("security.cost_control", costs::cosmo),
     no(
         "security.parser_limits",
         "set `limits.parser_max_recursion` and `limits.parser_max_tokens`",
     ),
     call("security.block_mutations", block_mutations),
-    unneeded(
-        "security.block_subscriptions",
-        "subscriptions are off unless `subscription.enabled` says otherwise",
-    ),
+    call("security.block_subscriptions", block_subscriptions),
     call("security.block_non_persisted_operations", only_persisted),
     call("security.block_persisted_operations", no_persisted),
     call("rate_limit", rate_limit),
@@ -340,7 +337,16 @@ pub(super) const RULES: &[Rule] = &[
         "name the host as the container sees it",
     ),
     unneeded("demo_mode", "`ogive demo` is one"),
-    unneeded("client_header", COSMO),
+    with(
+        "client_header.name",
+        "telemetry.clients.name_headers",
+        texts,
+    ),
+    with(
+        "client_header.version",
+        "telemetry.clients.version_headers",
+        texts,
+    ),
     unneeded(
         "apollo_compatibility_flags",
         "statuses and codes are those of Apollo Router",
@@ -461,6 +467,11 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
         && at(walk.root, "liveness_check_path").is_none()
     {
         walk.implied("health_check.path", "/health/live", "Cosmo Router's path");
+    }
+    // Those that are blocked for some are blocked for all: conditions are lost.
+    let blocked = at(walk.root, "security.block_subscriptions");
+    if !blocked.is_some_and(|node| blocks(node).0) {
+        subscriptions::served(walk);
     }
     if walk.has("authorization.reject_unauthorized") {
         let why = "Cosmo Router enforces them whatever is set";
@@ -616,12 +627,38 @@ fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                     "each process counts for itself: with several, divide the rate by their number";
                 walk.unsupported(&from, why);
             }
-            "key_suffix_expression" => {
-                let why = "set `traffic_shaping.router.rate_limit.key` by hand: `ip`, `header`, `claim`, `operation` or `client_name`";
-                walk.unsupported(&from, why);
-            }
+            "key_suffix_expression" => rate_key(walk, &from, value),
             _ => walk.unsupported(&from, "there is no such setting here"),
         }
+    }
+}
+
+/// Whose requests are counted together.
+fn rate_key(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    const TARGET: &str = "traffic_shaping.router.rate_limit";
+    const BY_HAND: &str = "until `traffic_shaping.router.rate_limit.key` is set by hand (`ip`, `header`, `claim`, `operation` or `client_name`), all clients share the one rate";
+    let expression = scalar(node).unwrap_or_default().trim();
+    let header = expression.strip_prefix("request.header.Get(");
+    let header = header.and_then(|rest| rest.strip_suffix(')'));
+    let header = header.map(|name| name.trim_matches(['\'', '"']));
+    let is_name = |name: &&str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        !name.is_empty() && name.chars().all(is_part)
+    };
+    match (
+        headers::claim(walk.format, expression),
+        header.filter(is_name),
+    ) {
+        _ if expression.is_empty() => walk.not_needed(path, "it is empty"),
+        (Some(claim), _) if tokens::cosmo_knows(walk) => {
+            walk.put(path, &format!("{TARGET}.key"), plain("claim"), "");
+            walk.put(path, &format!("{TARGET}.claim"), text(claim), "");
+        }
+        (None, Some(name)) => {
+            walk.put(path, &format!("{TARGET}.key"), plain("header"), "");
+            walk.put(path, &format!("{TARGET}.header"), text(name), "");
+        }
+        _ => walk.unsupported(path, BY_HAND),
     }
 }
 
@@ -673,8 +710,22 @@ const CONDITIONS: &str = "expressions per request have no counterpart";
 fn block_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match blocks(node) {
         (false, _) => walk.not_needed(path, OFF),
+        (true, false) if is_plainly_on(node) => walk.refuse(path, "mutations"),
         (true, _) => walk.unsupported(path, MUTATIONS),
     }
+}
+
+/// Subscriptions are served here if that is asked for, so that the switch means nothing else than there.
+fn block_subscriptions(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match blocks(node) {
+        (false, _) => walk.not_needed(path, OFF),
+        (true, false) if is_plainly_on(node) => walk.refuse(path, "subscriptions"),
+        (true, _) => walk.unsupported(path, CONDITIONS),
+    }
+}
+
+fn is_plainly_on(node: &Node) -> bool {
+    at(node, "enabled").map_or_else(|| scalar(node), scalar) == Some("true")
 }
 
 fn only_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {

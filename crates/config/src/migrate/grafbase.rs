@@ -3,7 +3,7 @@
 use super::{
     Verdict,
     convert::{duration, percent, same, size, text_map, texts},
-    cors, headers,
+    cors, costs, headers,
     nodes::{is_on, plain, scalar, text},
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
     settings, subscriptions, telemetry, tokens,
@@ -166,7 +166,7 @@ pub(super) const RULES: &[Rule] = &[
     no("authentication", CLAIMS),
     call("extensions.jwt", tokens::grafbase),
     no("entity_caching", CACHES),
-    no("complexity_control", COSTS),
+    call("complexity_control", costs::grafbase),
     no("extensions", CODE),
     no("mcp", TOOLS),
     no("hooks", CODE),
@@ -240,6 +240,7 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
         "false",
         "Grafbase Gateway has this guard off unless told otherwise; on is safer",
     );
+    subscriptions::served(walk);
 }
 
 fn log_file(format: super::Format, node: &Node) -> Result<Node, String> {

@@ -1,13 +1,19 @@
 //! Header rules of the four gateways as steps of ours.
 
+use ogive_base::SourceId;
+
 use super::{
     Format,
-    convert::texts,
+    convert::{same, texts},
     environment::{environment, expression},
     nodes::{map, scalar, set, text},
     rules::Walk,
 };
-use crate::tree::{Node, Value};
+use crate::{
+    HeaderRule,
+    decode::{Decode, Errors},
+    tree::{Node, Value},
+};
 
 /// Apollo's and Hive's lists of `propagate`, `insert` and `remove`, which are ours but for what ours has not.
 pub(super) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {
@@ -34,6 +40,10 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         }
         "propagate" => &["named", "matching", "rename", "default"],
         "insert" if walk.format == Format::Hive => &["name", "value", "expression"],
+        // What is known of the caller or the client, in Apollo's words.
+        "insert" if target.ends_with("request") => {
+            &["name", "value", "from_context", "path", "default"]
+        }
         "insert" => &["name", "value"],
         "remove" => &["named", "matching"],
         _ => &[],
@@ -58,6 +68,13 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         return out(walk, &why);
     }
     let get = |name: &str| entries.iter().find(|(k, _)| k.text == name).map(|(_, n)| n);
+    if let Some(path) = get("expression").and_then(|node| claim(walk.format, scalar(node)?)) {
+        let name = get("name").map(|node| same(walk.format, node));
+        return match name {
+            Some(Ok(name)) => walk.push(&at, target, from_claim(name, path), false),
+            _ => out(walk, "it names no header"),
+        };
+    }
     // Hive takes several names at once.
     let names: Vec<Option<String>> = match get("named").map(|n| texts(walk.format, n)) {
         Some(Ok(names)) => items(&names)
@@ -90,9 +107,43 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
                 Some(Err(why)) => return out(walk, &why),
             }
         }
+        if get("from_context").is_some() && !is_readable(&rule) {
+            let why = "rules take claims and names of clients out of the context, and nothing else; the whole rule is left out";
+            return out(walk, why);
+        }
         let kept = at.starts_with(&target.split('.').map(str::to_owned).collect::<Vec<_>>());
         walk.push(&at, target, rule, kept);
     }
+}
+
+/// Whether it is a rule of ours.
+fn is_readable(rule: &Node) -> bool {
+    let mut errors = Errors::new(SourceId(0));
+    let found = HeaderRule::decode(rule, &mut errors);
+    found.is_some() && errors.finish(()).is_ok()
+}
+
+/// The claim that an expression is, if it is nothing but that: `.request.jwt.claims.sub` of Hive's,
+/// `request.auth.claims.sub` of Cosmo's.
+pub(super) fn claim(format: Format, expression: &str) -> Option<String> {
+    let before = match format {
+        Format::Hive => ".request.jwt.claims.",
+        Format::Cosmo => "request.auth.claims.",
+        _ => return None,
+    };
+    let path = expression.trim().strip_prefix(before)?;
+    let is_name = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    path.split('.').all(is_name).then(|| path.to_owned())
+}
+
+/// A header that says what a claim does.
+fn from_claim(name: Node, path: String) -> Node {
+    let mut rule = map();
+    set(&mut rule, "insert.name", name);
+    set(&mut rule, "insert.from.jwt_claim", text(path));
+    rule
 }
 
 /// Cosmo's lists of `{ op: propagate | set, ... }`.
@@ -123,6 +174,15 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             "name",
             "value",
         ];
+        if let (Some("set"), Some(name), Some(expression), None) =
+            (get("op"), get("name"), get("expression"), get("value"))
+            && target.ends_with("request")
+            && let Some(path) = claim(walk.format, expression)
+        {
+            let rule = from_claim(text(name), path);
+            walk.push(&at, &target, rule, false);
+            continue;
+        }
         let foreign = entries.iter().find(|(key, value)| {
             let off = value.is_null() || scalar(value) == Some("false");
             !(KNOWN.contains(&&*key.text) || off)

@@ -1,13 +1,13 @@
 //! Hive Router's `router.config.yaml`.
 
 use super::{
-    convert::{duration, files, percent, same, seconds, size, text_map},
+    convert::{duration, files, percent, same, seconds, size, text_map, texts},
     cors, headers, masking,
     nodes::{at, is_on, list, map, plain, scalar, set_key, text},
     rules::{Rule, Walk, call, keep, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
     settings, signatures, subscriptions, telemetry, tokens,
-    why::{CALLBACKS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS},
+    why::{CALLBACKS, CODE, COSTS, HIVE_COPROCESSOR, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
 use crate::tree::{Node, Value};
 
@@ -199,9 +199,25 @@ pub(super) const RULES: &[Rule] = &[
     ),
     unneeded("telemetry.hive", "it is about Hive's own services"),
     unneeded("usage_reporting", "it is about Hive's own services"),
-    unneeded(
-        "telemetry.client_identification",
-        "it is about Hive's own services",
+    with(
+        "telemetry.client_identification.name_header",
+        "telemetry.clients.name_headers",
+        texts,
+    ),
+    with(
+        "telemetry.client_identification.version_header",
+        "telemetry.clients.version_headers",
+        texts,
+    ),
+    with(
+        "usage_reporting.client_name_header",
+        "telemetry.clients.name_headers",
+        texts,
+    ),
+    with(
+        "usage_reporting.client_version_header",
+        "telemetry.clients.version_headers",
+        texts,
     ),
     with(
         "telemetry.resource.attributes",
@@ -270,7 +286,7 @@ pub(super) const RULES: &[Rule] = &[
         "demand_control.strategy.static_estimated.list_size",
     ),
     no("demand_control", COSTS),
-    no("coprocessor", CODE),
+    no("coprocessor", HIVE_COPROCESSOR),
     no("plugins", CODE),
     call("hmac_signature", signatures::hmac),
     no("aws_sig_v4", SIGNATURES),

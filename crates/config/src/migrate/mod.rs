@@ -13,6 +13,7 @@ mod apollo;
 mod convert;
 mod cors;
 mod cosmo;
+mod costs;
 mod environment;
 mod grafbase;
 mod headers;
@@ -206,5 +207,7 @@ impl Migration {
 
 #[cfg(test)]
 mod closed_tests;
+#[cfg(test)]
+mod kept_tests;
 #[cfg(test)]
 mod tests;

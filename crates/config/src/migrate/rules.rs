@@ -190,6 +190,12 @@ impl<'n> Walk<'n> {
         };
         self.row(from, Some(target), verdict, "");
     }
+    /// Refuses operations of a kind.
+    pub(super) fn refuse(&mut self, from: &[String], what: &str) {
+        let mut rule = map();
+        set(&mut rule, "refuse", plain(what));
+        self.push(from, "limits.operation_rules", rule, false);
+    }
     /// Writes what the other gateway does without being told, unless the file said something else.
     pub(super) fn implied(&mut self, target: &str, value: &str, why: &str) {
         if get_mut(&mut self.tree, target).is_some() {

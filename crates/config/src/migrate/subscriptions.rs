@@ -19,7 +19,6 @@ pub(super) fn cosmo_protocol(walk: &mut Walk<'_>, path: &[String], node: &Node) 
         _ => return walk.unsupported(path, SUBSCRIPTIONS),
     };
     walk.put(path, &of_subgraph(name, "protocol"), text(protocol), "");
-    serve(walk);
 }
 
 /// Cosmo's sub-protocol of WebSockets, which is read with the protocol.
@@ -41,7 +40,6 @@ pub(super) fn grafbase_protocol(walk: &mut Walk<'_>, path: &[String], node: &Nod
         _ => return walk.unsupported(path, SUBSCRIPTIONS),
     };
     walk.put(path, &of_subgraph(name, "protocol"), text(protocol), "");
-    serve(walk);
 }
 
 /// Hive's `subscriptions.websocket.all` and `.subgraphs.*`: whatever is named there is spoken to over WebSocket.
@@ -78,12 +76,7 @@ fn of_subgraph(name: &str, key: &str) -> String {
 }
 
 /// Elsewhere subscriptions need no switch.
-fn serve(walk: &mut Walk<'_>) {
-    if !walk.has("subscription.enabled") {
-        walk.implied(
-            "subscription.enabled",
-            "true",
-            "subscriptions are served there without a switch",
-        );
-    }
+pub(super) fn served(walk: &mut Walk<'_>) {
+    let why = "subscriptions are served there without a switch";
+    walk.implied("subscription.enabled", "true", why);
 }

@@ -203,6 +203,12 @@ authorization: { directives: { unauthorized: { mode: reject } } }
     );
 }
 
+/// What the rules of operations refuse.
+fn refused(config: &Config) -> Vec<crate::RefusedWord> {
+    let rules = config.limits.operation_rules.iter();
+    rules.filter_map(|rule| rule.refuse).collect()
+}
+
 #[test]
 fn what_cosmo_blocks_is_refused_or_named() {
     let text = "security: { block_non_persisted_operations: { enabled: true }, block_mutations: { enabled: false } }
@@ -222,9 +228,24 @@ authorization: { reject_operation_if_unauthorized: true }
 
     let text = "security: { block_mutations: true, block_persisted_operations: { enabled: true } }";
     let migration = migrated(Format::Cosmo, text);
+    assert_eq!(notes(&migration, Verdict::Unsupported), []);
+    let config = loaded(&migration);
+    assert!(!config.persisted_queries.enabled);
+    assert_eq!(refused(&config), [crate::RefusedWord::Mutations]);
+
+    let text =
+        "security: { block_mutations: { enabled: true }, block_subscriptions: { enabled: true } }";
+    let refused = refused(&loaded(&migrated(Format::Cosmo, text)));
+    let both = [
+        crate::RefusedWord::Mutations,
+        crate::RefusedWord::Subscriptions,
+    ];
+    assert_eq!(refused, both);
+    let text =
+        "security: { block_mutations: { enabled: true, condition: 'request.header.Get(\"a\")' } }";
+    let migration = migrated(Format::Cosmo, text);
     let unsupported = notes(&migration, Verdict::Unsupported);
     assert_eq!(unsupported, [("security.block_mutations", why::MUTATIONS)]);
-    assert!(!loaded(&migration).persisted_queries.enabled);
 }
 
 #[test]
@@ -246,8 +267,9 @@ fn retries_of_older_apollo_routers_are_brought_over() {
 forbid_mutations: true
 ";
     let migration = migrated(Format::Apollo, text);
-    let unsupported = notes(&migration, Verdict::Unsupported);
-    assert_eq!(unsupported, [("forbid_mutations", why::MUTATIONS)]);
+    assert_eq!(notes(&migration, Verdict::Unsupported), []);
+    let config = loaded(&migration);
+    assert_eq!(refused(&config), [crate::RefusedWord::Mutations]);
     let retry = loaded(&migration).traffic("x").retry.unwrap();
     assert_eq!((retry.min_per_sec, retry.budget_percent), (7, 30));
 }

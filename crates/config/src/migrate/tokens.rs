@@ -1,5 +1,5 @@
 //! Key sets and required callers: brought over whole, or not at all, since half of it would let somebody in whom the whole
-//! keeps out. Where they are lost and callers were required, what is written lets nobody in.
+//! keeps out. One key set of several may be missing: that refuses tokens, and admits none. Where they are lost and callers were required, what is written lets nobody in.
 
 use super::{
     Format, Verdict,
@@ -35,10 +35,18 @@ const SET: &[&str] = &[
     "allow_missing_exp",
 ];
 
+/// What becomes of tokens.
+struct Tokens {
+    /// `authentication.router.jwt` of ours.
+    jwt: Node,
+    /// Key sets that cannot be brought over, by their index, with the reason. Whoever leaves one out refuses tokens.
+    left_out: Vec<(usize, String)>,
+}
+
 /// `authentication.router.jwt`
 pub(super) fn apollo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match converted(walk, node) {
-        Ok(jwt) => put(walk, path, node, jwt),
+        Ok(tokens) => put(walk, path, node, tokens),
         Err(why) => walk.unsupported(path, &why),
     }
 }
@@ -49,9 +57,7 @@ pub(super) fn required(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         return walk.not_needed(path, OFF);
     }
     let known = match walk.format {
-        Format::Cosmo => {
-            at(walk.root, "authentication.jwt").is_some_and(|jwt| of_cosmo(walk, jwt).is_ok())
-        }
+        Format::Cosmo => cosmo_knows(walk),
         _ => at(walk.root, "authentication.router.jwt")
             .is_some_and(|jwt| converted(walk, jwt).is_ok()),
     };
@@ -62,6 +68,11 @@ pub(super) fn required(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             close(walk, known);
         }
     }
+}
+
+/// Whether Cosmo's key sets are brought over.
+pub(super) fn cosmo_knows(walk: &Walk<'_>) -> bool {
+    at(walk.root, "authentication.jwt").is_some_and(|jwt| of_cosmo(walk, jwt).is_ok())
 }
 
 const REQUIRED: &str = "authorization.require_authentication";
@@ -77,8 +88,17 @@ fn close(walk: &mut Walk<'_>, are_known: bool) {
     }
 }
 
-fn put(walk: &mut Walk<'_>, path: &[String], node: &Node, jwt: Node) {
-    walk.put(path, "authentication.router.jwt", jwt, STRICTER);
+fn put(walk: &mut Walk<'_>, path: &[String], node: &Node, tokens: Tokens) {
+    walk.put(path, "authentication.router.jwt", tokens.jwt, STRICTER);
+    let list = match walk.format {
+        Format::Hive => "jwks_providers",
+        _ => "jwks",
+    };
+    for (index, why) in tokens.left_out {
+        let from = [path, &[list.to_owned(), index.to_string()]].concat();
+        let why = format!("{why}; tokens of this key set are refused now");
+        walk.row(&from, None, Verdict::Unsupported, &why);
+    }
     if has_unknown_algorithm(node) {
         let known = words_of_tokens().join(", ");
         let why = format!("of algorithms there are {known}; tokens with any other are refused now");
@@ -109,8 +129,8 @@ pub(super) fn hive(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         return walk.not_needed(path, OFF);
     }
     let required = at(node, "require_authentication").filter(|node| !node.is_null());
-    let jwt = match of_hive(walk, node) {
-        Ok(jwt) => jwt,
+    let tokens = match of_hive(walk, node) {
+        Ok(tokens) => tokens,
         Err(why) => {
             walk.unsupported(path, &why);
             if required.is_some_and(|required| scalar(required) != Some("false")) {
@@ -119,7 +139,12 @@ pub(super) fn hive(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             return;
         }
     };
-    put(walk, path, node, jwt);
+    put(walk, path, node, tokens);
+    let forwarded = at(node, FORWARD).filter(|node| !node.is_null());
+    if forwarded.is_some_and(|node| at(node, "enabled").and_then(scalar) != Some("false")) {
+        let why = "claims go to subgraphs in headers here: `insert` with `name` and `from: { jwt_claim: NAME }` in `headers.all.request`";
+        walk.unsupported(&[path, &[FORWARD.to_owned()]].concat(), why);
+    }
     match required.map(|required| same(walk.format, required)) {
         None => {}
         Some(Ok(required)) => walk.put(path, REQUIRED, required, ""),
@@ -130,8 +155,11 @@ pub(super) fn hive(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
+/// Hive's switch for claims in the extensions of requests to subgraphs.
+const FORWARD: &str = "forward_claims_to_upstream_extensions";
+
 /// Issuers, audiences and algorithms are those of every key set.
-fn of_hive(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
+fn of_hive(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
     const KNOWN: &[&str] = &[
         "enabled",
         "require_authentication",
@@ -140,7 +168,7 @@ fn of_hive(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
         "issuers",
         "audiences",
         "allowed_algorithms",
-        "forward_claims_to_upstream_extensions",
+        FORWARD,
     ];
     let (mut jwt, mut common) = (map(), map());
     for (key, value) in entries(node, KNOWN)? {
@@ -148,12 +176,6 @@ fn of_hive(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
             "issuers" | "audiences" => set(&mut common, key, same(walk.format, value)?),
             "allowed_algorithms" => set(&mut common, "algorithms", algorithms(walk, value)?),
             "lookup_locations" => locations(walk, value, &mut jwt)?,
-            "forward_claims_to_upstream_extensions"
-                if at(value, "enabled").and_then(scalar) != Some("false") =>
-            {
-                let why = "claims go to subgraphs in headers here: `insert` with `from_context`";
-                return Err(why.to_owned());
-            }
             _ => {}
         }
     }
@@ -192,7 +214,7 @@ fn of_hive(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
         }
         Ok(set_of)
     });
-    with_sets(jwt, sets.collect::<Result<_, String>>()?)
+    with_sets(jwt, sets)
 }
 
 /// Where a token is, in order: the first of them must be a header, as it is here.
@@ -242,12 +264,12 @@ fn locations(walk: &Walk<'_>, node: &Node, jwt: &mut Node) -> Result<(), String>
 /// Cosmo's `authentication.jwt`
 pub(super) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match of_cosmo(walk, node) {
-        Ok(jwt) => put(walk, path, node, jwt),
+        Ok(tokens) => put(walk, path, node, tokens),
         Err(why) => walk.unsupported(path, &why),
     }
 }
 
-fn of_cosmo(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
+fn of_cosmo(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
     let (mut jwt, mut sets) = (map(), Vec::new());
     let known = [
         "jwks",
@@ -258,19 +280,7 @@ fn of_cosmo(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
     for (key, value) in entries(node, &known)? {
         match (key, &value.value) {
             ("jwks", Value::List(items)) => {
-                for item in items {
-                    const KNOWN: &[&str] = &["url", "algorithms", "refresh_interval", "audiences"];
-                    let mut found = map();
-                    for (key, value) in entries(item, KNOWN)? {
-                        let key = if key == "refresh_interval" {
-                            "poll_interval"
-                        } else {
-                            key
-                        };
-                        set(&mut found, key, value.clone());
-                    }
-                    sets.push(key_set(walk, &found)?);
-                }
+                sets.extend(items.iter().map(|item| set_of_cosmo(walk, item)));
             }
             ("header_sources", Value::List(items)) => {
                 let sources = items.iter().map(|item| source_of_cosmo(walk, item));
@@ -285,6 +295,25 @@ fn of_cosmo(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
         }
     }
     with_sets(jwt, sets)
+}
+
+fn set_of_cosmo(walk: &Walk<'_>, item: &Node) -> Result<Node, String> {
+    if at(item, "secret").is_some() {
+        let why = "a secret is a key set of its own here: a file with a key of the type `oct`, named by `url: file:///PATH`";
+        return Err(why.to_owned());
+    }
+    let mut found = map();
+    for (key, value) in entries(
+        item,
+        &["url", "algorithms", "refresh_interval", "audiences"],
+    )? {
+        let key = match key {
+            "refresh_interval" => "poll_interval",
+            key => key,
+        };
+        set(&mut found, key, value.clone());
+    }
+    key_set(walk, &found)
 }
 
 fn source_of_cosmo(walk: &Walk<'_>, item: &Node) -> Result<Node, String> {
@@ -313,8 +342,8 @@ fn source_of_cosmo(walk: &Walk<'_>, item: &Node) -> Result<Node, String> {
 /// Grafbase's extension `jwt`. Unless its file says otherwise, it refuses whoever brings no token.
 pub(super) fn grafbase(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match of_grafbase(walk, node) {
-        Ok(jwt) => {
-            put(walk, path, node, jwt);
+        Ok(tokens) => {
+            put(walk, path, node, tokens);
             if at(walk.root, "authentication.default").is_none() {
                 let why = "it refuses whoever brings no token unless `authentication.default` says otherwise";
                 walk.implied(REQUIRED, "true", why);
@@ -360,7 +389,7 @@ pub(super) fn grafbase_providers(walk: &mut Walk<'_>, path: &[String], node: &No
     }
 }
 
-fn of_grafbase(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
+fn of_grafbase(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
     entries(node, &["version", "config"])?;
     let config = at(node, "config").ok_or("it has no key set")?;
     const KNOWN: &[&str] = &[
@@ -388,18 +417,30 @@ fn of_grafbase(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
             _ => set(&mut found, key, value.clone()),
         }
     }
-    with_sets(jwt, vec![key_set(walk, &found)?])
+    with_sets(jwt, [key_set(walk, &found)])
 }
 
 const STRICTER: &str =
     "an issuer chooses its key sets, and no others are tried; tokens that name no end are refused";
 
-fn with_sets(mut jwt: Node, sets: Vec<Node>) -> Result<Node, String> {
-    if sets.is_empty() {
-        return Err("it has no key set".to_owned());
+/// Tokens of the key sets that can be brought over, which must be one at least.
+fn with_sets(
+    mut jwt: Node,
+    sets: impl IntoIterator<Item = Result<Node, String>>,
+) -> Result<Tokens, String> {
+    let (mut good, mut left_out) = (Vec::new(), Vec::new());
+    for (index, found) in sets.into_iter().enumerate() {
+        match found {
+            Ok(found) => good.push(found),
+            Err(why) => left_out.push((index, why)),
+        }
     }
-    set(&mut jwt, "jwks", list(sets));
-    Ok(jwt)
+    if good.is_empty() {
+        let first = left_out.into_iter().next();
+        return Err(first.map_or("it has no key set".to_owned(), |(_, why)| why));
+    }
+    set(&mut jwt, "jwks", list(good));
+    Ok(Tokens { jwt, left_out })
 }
 
 fn algorithms(walk: &Walk<'_>, value: &Node) -> Result<Node, String> {
@@ -424,27 +465,23 @@ fn algorithms(walk: &Walk<'_>, value: &Node) -> Result<Node, String> {
     Ok(list(known))
 }
 
-fn converted(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
-    let mut jwt = map();
+fn converted(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
+    let (mut jwt, mut sets) = (map(), Vec::new());
     for (key, value) in entries(node, JWT)? {
         let value = match key {
             "jwks" => {
-                let Value::List(sets) = &value.value else {
+                let Value::List(found) = &value.value else {
                     return Err("`jwks` is no list".to_owned());
                 };
-                let sets: Result<Vec<Node>, String> =
-                    sets.iter().map(|set| key_set(walk, set)).collect();
-                list(sets?)
+                sets.extend(found.iter().map(|set| key_set(walk, set)));
+                continue;
             }
             "sources" => copies(walk, value, &["type", "name", "value_prefix"])?,
             _ => same(walk.format, value)?,
         };
         set(&mut jwt, key, value);
     }
-    match at(&jwt, "jwks").map(|sets| &sets.value) {
-        Some(Value::List(sets)) if !sets.is_empty() => Ok(jwt),
-        _ => Err("it has no key set".to_owned()),
-    }
+    with_sets(jwt, sets)
 }
 
 fn key_set(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {

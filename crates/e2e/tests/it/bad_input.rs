@@ -107,7 +107,7 @@ fn json_that_hides_its_depth_costs_nothing() {
         let mut inner = "1".to_owned();
         for _ in 0..14 {
             let hidden = serde_json::json!({ key: inner }).to_string();
-            inner = "[".repeat(120) + &hidden + &"]".repeat(120);
+            inner = "[".repeat(120) + hidden.as_str() + "]".repeat(120).as_str();
         }
         let body = format!(
             r#"{{"query":"query($n: Int) {{ topProducts(first: $n) {{ name }} }}","variables":{{"n":{inner}}}}}"#

@@ -170,6 +170,13 @@ impl Graph {
     pub(crate) fn address(&self) -> SocketAddr {
         self.served.address
     }
+    /// Reads what the configuration names again, and serves the same with it; an error if that cannot be used.
+    pub(crate) fn reload(&self) -> Result<(), String> {
+        let options = GatewayOptions::load(&self.config)?;
+        let state = state(&self.sdl, &self.config);
+        self.served.gateway.replace_all(state, options);
+        Ok(())
+    }
     /// Serves the same with policies that an engine decides.
     pub(crate) fn reload_with(&self, policies: &str, engine: LoadedPolicies) {
         let text =

@@ -187,3 +187,22 @@ fn rates_are_for_ranges_of_addresses() {
         assert_eq!(is_limited(&second), limited, "{range}: {}", second.text());
     }
 }
+
+#[test]
+fn who_asks_for_more_than_a_rate_ever_has_is_not_told_to_come_back() {
+    let costs =
+        "demand_control: { enabled: true, strategy: { static_estimated: { list_size: 40 } } }";
+    let graph = graph(
+        "{ name: cost, capacity: 30, interval: 1s, charge: estimated_cost }",
+        costs,
+    );
+    let refused = ask(&graph, "{ topProducts(first: 31) { name } }", NOBODY);
+    assert!(is_limited(&refused), "{}", refused.text());
+    assert_eq!(refused.header("retry-after"), None);
+    assert!(
+        refused.text().contains("never has more than 30"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(ask(&graph, "{ __typename }", NOBODY).status, 200);
+}

@@ -66,7 +66,7 @@ impl Asked {
         let length = body.len();
         let head =
             format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-        let written = self.stream.write_all((head + &body).as_bytes());
+        let written = self.stream.write_all((head + body.as_str()).as_bytes());
         written.expect("the gateway is there");
     }
     fn name(self, name: &str) -> TcpStream {

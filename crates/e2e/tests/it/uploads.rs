@@ -118,7 +118,7 @@ fn receive(stream: TcpStream, fields: &[&str], tell: &Sender<Notice>) {
         let head = format!(
             "HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
         );
-        if out.write_all((head + &answer).as_bytes()).is_err() {
+        if out.write_all((head + answer.as_str()).as_bytes()).is_err() {
             return;
         }
     }

@@ -1,9 +1,10 @@
 //! Whether a request gets in: what the client reads, whether there is a schema, the limits that do not depend on who asks,
 //! and those that do as soon as that is known ([`rates`], [`operation`]).
 
-pub(crate) mod gcra;
+pub(crate) mod log_sample;
 pub(crate) mod operation;
 pub mod operation_rates;
+pub mod overload;
 pub mod rates;
 
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};

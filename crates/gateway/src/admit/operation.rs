@@ -2,16 +2,25 @@
 //! when it is known who asks what and what that is estimated to cost; so a batch pays for each of its operations, and what is
 //! not valid pays nothing. All of them have to have enough, or nothing is taken from any.
 
-use std::{borrow::Cow, hash::BuildHasher, sync::Arc};
+use std::{
+    hash::{BuildHasher, Hash, Hasher},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use http::HeaderMap;
 use ogive_config::{Client, RateCharge, Selector};
+use ogive_store::{
+    SharedRates, SharedTaken,
+    gcra::{Cell, Quota, Remaining},
+};
 use ogive_telemetry::codes;
+use sha2::{Digest, Sha256};
 
 use crate::{
     admit::{
-        gcra::{Cell, Quota, Remaining},
-        operation_rates::OperationRate,
+        operation_rates::{OperationRate, OperationRates},
         rates::Admission,
     },
     charge::OperationEstimate,
@@ -23,22 +32,36 @@ use crate::{
         operation_values::OperationValues,
         rate_state::RateState,
         selectors::{Selected, is_met},
+        shared_state::SharedState,
     },
 };
 
 /// What was taken for one operation.
 #[derive(Debug)]
 struct Taken {
-    cell: Arc<Cell>,
+    from: TakenFrom,
     quota: Quota,
     units: u64,
     /// Whether what the operation does not cost is given back.
     by_actual: bool,
 }
 
+/// Whose it was.
+#[derive(Debug)]
+enum TakenFrom {
+    /// This process' own, which will have come free by itself at that time.
+    Own(Arc<Cell>, u64),
+    /// That of all processes.
+    Shared(SharedRates, SharedTaken),
+}
+
 impl Taken {
-    fn give_back(&self, units: u64) {
-        self.cell.give_back(&self.quota, units.min(self.units));
+    fn give_back(&self, units: u64, now: u64) {
+        let units = units.min(self.units);
+        match &self.from {
+            TakenFrom::Own(cell, until) => cell.give_back(&self.quota, units, *until, now),
+            TakenFrom::Shared(rates, taken) => rates.give_back(taken, units),
+        }
     }
 }
 
@@ -48,26 +71,70 @@ pub(crate) struct TakenRates(Vec<Taken>);
 
 impl TakenRates {
     /// Gives back what the operation was estimated to cost and did not cost, where that is charged.
-    pub(crate) fn settle(&self, unused: u64) {
+    /// Gives the same.
+    pub(crate) fn settle(&self, unused: u64, admission: &Admission) -> u64 {
         for taken in self.0.iter().filter(|taken| taken.by_actual) {
-            taken.give_back(unused);
+            taken.give_back(unused, admission.now());
+        }
+        unused
+    }
+}
+
+/// Takes from rates. Where there are none, nothing is moved or allocated for it.
+pub(crate) enum RateFuture<'a> {
+    Nothing,
+    Refused(Box<RequestError>),
+    Waits(Pin<Box<dyn Future<Output = Result<TakenRates, RequestError>> + 'a>>),
+}
+
+impl Future for RateFuture<'_> {
+    type Output = Result<TakenRates, RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            RateFuture::Nothing => Poll::Ready(Ok(TakenRates::default())),
+            RateFuture::Refused(error) => Poll::Ready(Err((**error).clone())),
+            RateFuture::Waits(work) => work.as_mut().poll(cx),
         }
     }
 }
 
+/// What of a process rates are taken from.
+#[derive(Clone, Copy)]
+struct RateSources<'a> {
+    admission: &'a Admission,
+    shared: Option<&'a SharedState>,
+}
+
 impl Gateway {
     /// Takes from all rates that count an operation, or refuses it.
-    pub(crate) fn take_rates(
+    pub(crate) fn take_rates<'a>(
+        &'a self,
+        run: &'a OperationRun<'_>,
+        prepared: &'a Prepared,
+        estimate: Option<OperationEstimate>,
+    ) -> RateFuture<'a> {
+        let name = prepared.operation.name();
+        let options = &run.serving.options;
+        match self.admit_operation(&options.admission, name, run.context) {
+            Err(error) => RateFuture::Refused(Box::new(error)),
+            Ok(()) => match &options.operation_rates {
+                None => RateFuture::Nothing,
+                Some(rates) => {
+                    RateFuture::Waits(Box::pin(self.take_all(run, rates, prepared, estimate)))
+                }
+            },
+        }
+    }
+
+    /// Waits only for Redis, and only where nothing is leased.
+    async fn take_all(
         &self,
         run: &OperationRun<'_>,
+        rates: &OperationRates,
         prepared: &Prepared,
         estimate: Option<OperationEstimate>,
     ) -> Result<TakenRates, RequestError> {
-        let name = prepared.operation.name();
-        self.admit_operation(&run.serving.options.admission, name, run.context)?;
-        let Some(rates) = &run.serving.options.operation_rates else {
-            return Ok(TakenRates::default());
-        };
         let context = run.context;
         let asked = OperationValues {
             context,
@@ -75,30 +142,35 @@ impl Gateway {
             observe: &run.serving.options.observe,
         };
         let cost = estimate.map_or(1, |estimate| estimate.estimated);
-        let mut taken: Vec<Taken> = Vec::new();
+        let sources = RateSources {
+            admission: &self.admission,
+            shared: run.serving.shared.as_deref(),
+        };
+        let mut taken: Vec<Taken> = Vec::with_capacity(rates.rates.len());
         let mut told = HeaderMap::new();
         for rate in &rates.rates {
-            let (one, left) = match rate.take(&self.admission, &asked, cost) {
-                None => continue,
-                Some(found) => found,
+            let Some((one, left)) = rate.take(sources, &asked, cost).await else {
+                continue;
             };
-            let state = left.unwrap_or_else(|left| left);
-            let state = state.state(&rate.quoted, &one.quota);
-            match left {
-                Ok(_) => taken.push(one),
-                Err(_) if rate.measure_only => {
-                    let name = &*rate.name;
-                    tracing::warn!(
-                        rate = name,
-                        "an operation exceeds a rate that is only measured"
-                    );
+            let remaining = left.unwrap_or_else(|left| left);
+            let state = RateState::of(&rate.quoted, &one.quota, &remaining);
+            match (left, &rate.measured) {
+                (Ok(_), _) => taken.push(one),
+                (Err(_), Some(measured)) => {
+                    if let Some(operations) = measured.count(self.admission.now()) {
+                        tracing::warn!(
+                            rate = &*rate.name,
+                            operations,
+                            "operations exceed a rate that is only measured"
+                        );
+                    }
                     self.exceeded([codes::REQUEST_RATE_LIMITED].iter());
                 }
-                Err(_) => {
+                (Err(_), None) => {
                     for taken in &taken {
-                        taken.give_back(taken.units);
+                        taken.give_back(taken.units, self.admission.now());
                     }
-                    return Err(refusal(rate, state));
+                    return Err(refusal(rate, &one, state));
                 }
             }
             state.write(&mut told);
@@ -108,11 +180,20 @@ impl Gateway {
     }
 }
 
-fn refusal(rate: &OperationRate, state: RateState) -> RequestError {
-    let name = &rate.name;
-    let message = format!("too many requests: the rate `{name}` has not enough left");
+fn refusal(rate: &OperationRate, asked: &Taken, state: RateState) -> RequestError {
+    let (name, units, capacity) = (&rate.name, asked.units, asked.quota.capacity);
+    let (message, retry_after) = if units > capacity {
+        // Nobody has to come back for it.
+        let message = format!(
+            "the operation is estimated to cost {units}, and the rate `{name}` never has more than {capacity}"
+        );
+        (message, None)
+    } else {
+        let message = format!("too many requests: the rate `{name}` has not enough left");
+        (message, Some(state.reset_seconds.max(1)))
+    };
     RequestError {
-        retry_after: Some(state.reset_seconds.max(1)),
+        retry_after,
         rate: Some(Box::new(state)),
         ..RequestError::http(codes::REQUEST_RATE_LIMITED, message)
     }
@@ -120,9 +201,9 @@ fn refusal(rate: &OperationRate, state: RateState) -> RequestError {
 
 impl OperationRate {
     /// `None` if it does not count the operation.
-    fn take(
+    async fn take(
         &self,
-        admission: &Admission,
+        sources: RateSources<'_>,
         asked: &OperationValues<'_>,
         cost: u64,
     ) -> Option<(Taken, Result<Remaining, Remaining>)> {
@@ -130,23 +211,40 @@ impl OperationRate {
             return None;
         }
         let mut overrides = self.overrides.iter();
-        let own = overrides.find(|(matching, _)| {
-            matching
-                .as_ref()
-                .is_some_and(|matching| is_met(matching, asked))
-        });
-        let quota = Quota {
-            capacity: own.map_or(self.quota.capacity, |(_, capacity)| *capacity),
-            interval: self.quota.interval,
-        };
+        let own = overrides.find(|(matching, _)| is_met(matching, asked));
+        let quota = own.map_or(self.quota, |(_, quota)| *quota);
         let units = match self.charge {
             RateCharge::Request => 1,
             RateCharge::EstimatedCost | RateCharge::ActualCost => cost,
         };
-        let cell = admission.cell(self.key(admission, asked));
-        let left = cell.take(&quota, units, admission.now());
+        let admission = sources.admission;
+        let mut hasher = admission.hasher().build_hasher();
+        self.key(asked, &mut hasher);
+        let hash = hasher.finish();
+        let (from, left) = match sources.shared.filter(|_| self.is_shared) {
+            None => {
+                let (cell, now) = (admission.cell(hash), admission.now());
+                let left = cell.take(&quota, units, now);
+                let reset = left.as_ref().map_or(0, |left| left.reset.as_nanos() as u64);
+                (TakenFrom::Own(cell, now.saturating_add(reset)), left)
+            }
+            Some(state) => {
+                let mut is_new = false;
+                let key = || {
+                    is_new = true;
+                    let mut digest = TextDigest(Sha256::new());
+                    self.key(asked, &mut digest);
+                    digest.key()
+                };
+                let (left, taken) = state.rates.take(hash, key, &quota, units).await;
+                if is_new {
+                    admission.count_keys(state.rates.len());
+                }
+                (TakenFrom::Shared(state.rates.clone(), taken), left)
+            }
+        };
         let taken = Taken {
-            cell,
+            from,
             quota,
             units,
             by_actual: self.charge == RateCharge::ActualCost,
@@ -154,30 +252,56 @@ impl OperationRate {
         Some((taken, left))
     }
 
-    fn key(&self, admission: &Admission, asked: &OperationValues<'_>) -> u64 {
-        let values: Option<Vec<Cow<'_, str>>> = self
-            .key
-            .iter()
-            .map(|selector| key_text(selector, asked))
-            .collect();
-        match values {
-            Some(values) => admission.hasher().hash_one((6_u8, &self.name, values)),
-            // Strangers must not share one rate: any of them could use it up for all others.
-            None => {
-                let network = asked.context.client().and_then(Client::network);
-                admission.hasher().hash_one((7_u8, &self.name, network))
+    /// What operations are counted together by: what the selectors say, or else the client's network.
+    fn key(&self, asked: &OperationValues<'_>, to: &mut impl Hasher) {
+        self.name.hash(to);
+        for selector in &self.key {
+            let is_there = match selector {
+                // Who has an address has all of its network.
+                Selector::ClientAddress => match asked.client().and_then(Client::network) {
+                    Some(network) => {
+                        network.hash(to);
+                        true
+                    }
+                    None => false,
+                },
+                _ => match asked.text(selector) {
+                    Some(text) => {
+                        text.hash(to);
+                        true
+                    }
+                    None => false,
+                },
+            };
+            if !is_there {
+                // Strangers must not share one rate: any of them could use it up for all others.
+                to.write_u8(7);
+                asked.client().and_then(Client::network).hash(to);
+                return;
             }
         }
+        to.write_u8(6);
     }
 }
 
-/// What operations are counted together by. Of an address that is the network: who has one has all addresses in it.
-fn key_text<'a>(selector: &Selector, asked: &'a OperationValues<'_>) -> Option<Cow<'a, str>> {
-    match selector {
-        Selector::ClientAddress => {
-            let network = asked.context.client()?.network()?;
-            Some(format!("{network:?}").into())
-        }
-        _ => asked.text(selector),
+/// A key that is the same in all processes, and that nobody can make equal to another one.
+struct TextDigest(Sha256);
+
+impl Hasher for TextDigest {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+    /// Nobody asks for it: [`TextDigest::key`] is longer.
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+impl TextDigest {
+    fn key(self) -> Box<str> {
+        let digest = self.0.finalize();
+        let bytes = digest.iter().take(16);
+        let hex: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+        format!("rate:{hex}").into()
     }
 }

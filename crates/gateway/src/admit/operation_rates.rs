@@ -1,18 +1,20 @@
-//! Rates of operations, as a configuration asks for them; [`super::operation`] takes from them.
+//! Rates of operations, as a configuration asks for them; [`super::operation`] takes from them. What does not depend on the
+//! operation is worked out here, once per configuration.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use ogive_config::{Condition, Config, RateCharge, Selector};
+use ogive_config::{Condition, Config, RateCharge, Selector, StorageWord};
+use ogive_store::gcra::Quota;
 
-use crate::{admit::gcra::Quota, shared::rate_state::quoted};
+use crate::{admit::log_sample::LogSample, shared::rate_state::quoted};
 
 /// The rates of one configuration.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OperationRates {
     pub(crate) rates: Vec<OperationRate>,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OperationRate {
     pub(crate) name: Box<str>,
     /// As a string of structured fields.
@@ -21,30 +23,40 @@ pub(crate) struct OperationRate {
     pub(crate) key: Vec<Selector>,
     pub(crate) charge: RateCharge,
     pub(crate) when: Option<Condition>,
-    pub(crate) overrides: Vec<(Option<Condition>, u64)>,
-    pub(crate) measure_only: bool,
+    pub(crate) overrides: Vec<(Condition, Quota)>,
+    /// Whether all processes count together.
+    pub(crate) is_shared: bool,
+    /// Where exceeding it is only measured: how often that is logged.
+    pub(crate) measured: Option<Arc<LogSample>>,
 }
 
 impl OperationRates {
     /// Those that a configuration asks for; `None` if there are none.
     pub fn new(config: &Config) -> Option<Self> {
         let rules = &config.traffic_shaping.router.rate_limits;
-        let rates = rules.iter().map(|rule| OperationRate {
-            name: rule.name.as_str().into(),
-            quoted: quoted(&rule.name),
-            quota: Quota {
-                capacity: rule.capacity.get() as u64,
-                interval: rule.interval.0.max(Duration::from_millis(1)),
-            },
-            key: rule.key.clone(),
-            charge: rule.charge,
-            when: rule.when.clone(),
-            overrides: {
-                let overrides = rule.overrides.iter();
-                let rows = overrides.map(|o| (o.matching.clone(), o.capacity.get() as u64));
-                rows.collect()
-            },
-            measure_only: rule.measure_only,
+        let rates = rules.iter().map(|rule| {
+            let interval = rule.interval.0.max(Duration::from_millis(1));
+            let quota = |capacity: std::num::NonZeroUsize| Quota {
+                capacity: capacity.get() as u64,
+                interval,
+            };
+            let overrides = rule.overrides.iter().filter_map(|one| {
+                let matching = one.matching.clone()?;
+                Some((matching, quota(one.capacity)))
+            });
+            OperationRate {
+                name: rule.name.as_str().into(),
+                quoted: quoted(&rule.name),
+                quota: quota(rule.capacity),
+                key: rule.key.clone(),
+                charge: rule.charge,
+                when: rule.when.clone(),
+                overrides: overrides.collect(),
+                is_shared: rule.storage == StorageWord::Redis,
+                measured: rule
+                    .measure_only
+                    .then(|| Arc::new(LogSample::new(interval.max(Duration::from_secs(1))))),
+            }
         });
         (!rules.is_empty()).then(|| OperationRates {
             rates: rates.collect(),

@@ -1,25 +1,27 @@
 //! Who gets in: a cap on requests at a time, and a rate per client.
 //!
-//! Both say when to come back. The rate is kept per key as one number ([`gcra`](crate::admit::gcra)), so a key costs a few
+//! Both say when to come back. The rate is kept per key as one number ([`ogive_store::gcra`]), so a key costs a few
 //! bytes and no timer; the least used keys are forgotten first.
 
 use std::{
     hash::BuildHasher,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use http::{HeaderMap, HeaderName};
+use ogive_base::{MemoryBudget, Reservation, memory::CHUNK};
 use ogive_config::{Client, Config, Limit, Measured, RateLimitKey};
+use ogive_store::gcra::{Cell, Quota};
 use ogive_telemetry::codes;
 use ogive_transport::first_text;
 use quick_cache::sync::Cache;
 
 use crate::{
-    admit::gcra::{Cell, Quota},
+    admit::{log_sample::LogSample, overload::Running},
     shared::error::RequestError,
     shared::measured::{Exceeded, note},
     shared::rate_state::RateState,
@@ -29,7 +31,15 @@ use crate::{
 const DEFAULT: &str = "\"default\"";
 
 /// Most keys that rates are kept for, all rates together.
-const KEYS_MAX: usize = 100_000;
+pub(crate) const KEYS_MAX: usize = 100_000;
+
+/// About what a key makes the process hold...
+const KEY_BYTES: usize = 112;
+/// ... and one that is counted together with other processes.
+const SHARED_KEY_BYTES: usize = 384;
+
+/// How often it is logged that a rate is exceeded that is only measured.
+const MEASURED_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a configuration asks for.
 #[derive(Clone, Debug, Default)]
@@ -94,12 +104,42 @@ pub struct Admission {
     /// By hash of the key.
     cells: Cache<u64, Arc<Cell>>,
     hasher: foldhash::fast::RandomState,
+    /// How often it is logged that a rate is exceeded that is only measured.
+    measured: LogSample,
+    /// What keys make the process hold, those that are counted together with other processes included.
+    memory: KeyMemory,
+}
+
+/// What keys of rates make the process hold. Keys are there already when they are counted: who makes many of them up must
+/// not find a way around a rate.
+#[derive(Debug)]
+struct KeyMemory {
+    reservation: Mutex<Reservation>,
+    counted: AtomicUsize,
+}
+
+impl KeyMemory {
+    fn count(&self, bytes: usize) {
+        if bytes <= self.counted.load(Ordering::Relaxed) {
+            return;
+        }
+        let reservation = self.reservation.lock();
+        let reservation = reservation.unwrap_or_else(PoisonError::into_inner);
+        let counted = self.counted.load(Ordering::Relaxed);
+        if bytes > counted {
+            let more = (bytes - counted).next_multiple_of(CHUNK);
+            reservation.count(more);
+            self.counted.store(counted + more, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A request that is let in; counts until it is dropped.
 #[derive(Debug, Default)]
 pub struct Admitted {
     running: Option<Arc<AtomicUsize>>,
+    /// That it counts among those that may run under overload.
+    pub(crate) slot: Option<Running>,
     /// What to tell about the rate.
     pub rate: Option<RateState>,
     /// What is exceeded, but only measured.
@@ -114,18 +154,27 @@ impl Drop for Admitted {
     }
 }
 
-impl Default for Admission {
-    fn default() -> Self {
+impl Admission {
+    /// Knows nobody yet; counts what it keeps among the memory of the process.
+    pub fn new(memory: &Arc<MemoryBudget>) -> Self {
         Admission {
             running: Arc::default(),
             start: Instant::now(),
             cells: Cache::new(KEYS_MAX),
             hasher: foldhash::fast::RandomState::default(),
+            measured: LogSample::new(MEASURED_INTERVAL),
+            memory: KeyMemory {
+                reservation: Mutex::new(Reservation::new(memory)),
+                counted: AtomicUsize::new(0),
+            },
         }
     }
-}
 
-impl Admission {
+    /// Counts the keys that are kept, so many of them with other processes.
+    pub(crate) fn count_keys(&self, shared: usize) {
+        let bytes = self.cells.len() * KEY_BYTES + shared * SHARED_KEY_BYTES;
+        self.memory.count(bytes);
+    }
     /// Lets a request in, whoever asks, or says when to come back.
     pub fn admit(
         &self,
@@ -222,7 +271,12 @@ impl Admission {
                 let error = RequestError::http(codes::REQUEST_RATE_LIMITED, "too many requests");
                 return Err((retry_after(error, state.reset_seconds.max(1)), state));
             }
-            tracing::warn!("a client exceeds the rate limit");
+            if let Some(requests) = self.measured.count(self.now()) {
+                tracing::warn!(
+                    requests,
+                    "requests exceed the rate limit, which is only measured"
+                );
+            }
         }
         Ok((state, !ok))
     }
@@ -234,16 +288,24 @@ impl Admission {
         };
         let taken = self.cell(key).take(&quota, 1, self.now());
         let left = taken.unwrap_or_else(|left| left);
-        (taken.is_ok(), left.state(DEFAULT, &quota))
+        (taken.is_ok(), RateState::of(DEFAULT, &quota, &left))
     }
 
     /// What a key has taken.
     pub(crate) fn cell(&self, key: u64) -> Arc<Cell> {
-        let made = || Ok::<_, std::convert::Infallible>(Arc::default());
-        match self.cells.get_or_insert_with(&key, made) {
+        let mut is_new = false;
+        let made = || {
+            is_new = true;
+            Ok::<_, std::convert::Infallible>(Arc::default())
+        };
+        let cell = match self.cells.get_or_insert_with(&key, made) {
             Ok(cell) => cell,
             Err(never) => match never {},
+        };
+        if is_new {
+            self.count_keys(0);
         }
+        cell
     }
     /// Nanoseconds since the process began.
     pub(crate) fn now(&self) -> u64 {
@@ -259,5 +321,25 @@ fn retry_after(error: RequestError, seconds: u64) -> RequestError {
     RequestError {
         retry_after: Some(seconds),
         ..error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_counted_among_the_memory_of_the_process() {
+        let memory = Arc::new(MemoryBudget::new(64 << 20));
+        let admission = Admission::new(&memory);
+        let before = memory.used();
+        (0..10_000).for_each(|key| drop(admission.cell(key)));
+        let used = memory.used() - before;
+        assert!(
+            (10_000 * KEY_BYTES..10_000 * KEY_BYTES + 2 * CHUNK).contains(&used),
+            "{used}"
+        );
+        drop(admission);
+        assert_eq!(memory.used(), before);
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     background::revocation::keep_judging,
     router::health::{asks_readiness, health},
     schema::refine::Refiner,
+    usage::report,
 };
 
 /// How long the last metrics and spans may take to be sent.
@@ -158,6 +159,7 @@ async fn run(
     ));
     let judging = LocalSet::new();
     judging.spawn_local(keep_judging(Arc::clone(&gateway)));
+    let usage_of = Arc::clone(&gateway);
     let failing = Arc::clone(&gateway);
     tokio::spawn(async move {
         loop {
@@ -165,10 +167,19 @@ async fn run(
             failing.telemetry().failures.settle();
         }
     });
+    let ended = Arc::new(Notify::new());
+    let mut counting = tokio::spawn(report::run(usage_of, Arc::clone(&ended)));
     let told = Arc::new(Notify::new());
     let mut exporting = tokio::spawn(exporter.run(Arc::clone(&told)));
     judging.run_until(stop.notified()).await;
     told.notify_one();
+    ended.notify_one();
+    if tokio::time::timeout(FLUSH_TIMEOUT, &mut counting)
+        .await
+        .is_err()
+    {
+        tracing::warn!("the last usage could not be told in time");
+    }
     if tokio::time::timeout(FLUSH_TIMEOUT, &mut exporting)
         .await
         .is_err()

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, StatusCode};
 use ogive_coprocessor::{
-    Control, CoprocessorError, Reply, ReplyBody, Stage,
+    Control, CoprocessorError, Message, MessageBody, Reply, ReplyBody, Stage,
     headers::{Peer, of_break, replaced},
 };
 
@@ -44,5 +44,40 @@ impl Change {
             status_code: reply.status_code,
             uri: reply.uri,
         })
+    }
+
+    /// What was said first, and then this.
+    pub(crate) fn after(first: Option<Change>, then: Change) -> Change {
+        let Some(first) = first else {
+            return then;
+        };
+        Change {
+            control: then.control,
+            headers: then.headers.or(first.headers),
+            body: then.body.or(first.body),
+            status_code: then.status_code.or(first.status_code),
+            uri: then.uri.or(first.uri),
+        }
+    }
+
+    /// A message as it is after this.
+    pub(crate) fn shown<'m>(&'m self, message: Message<'m>) -> Message<'m> {
+        Message {
+            headers: self.headers.as_ref().or(message.headers),
+            body: match &self.body {
+                Some(ReplyBody::Json(json)) if !message.stage.body_is_text() => {
+                    Some(MessageBody::Json(json))
+                }
+                Some(ReplyBody::Json(text)) => Some(MessageBody::Text(text)),
+                Some(ReplyBody::Text(text)) => Some(MessageBody::Text(text.as_bytes())),
+                None => message.body,
+            },
+            status_code: self
+                .status_code
+                .map(|code| code.as_u16())
+                .or(message.status_code),
+            uri: self.uri.as_deref().or(message.uri),
+            ..message
+        }
     }
 }

@@ -82,12 +82,12 @@ async fn after(
     answer: FetchAnswer,
 ) -> Result<FetchAnswer, TransportError> {
     let run = operation.run;
-    let Some(settings) = run.at(Stage::SubgraphResponse) else {
+    if !run.is_on(Stage::SubgraphResponse) {
         return Ok(answer);
-    };
+    }
     // What is no JSON is no answer of GraphQL, and told as a text would be.
-    let told =
-        settings.looks_at_body() && std::str::from_utf8(&answer.body).is_ok_and(body::is_json);
+    let told = run.looks_at_body(Stage::SubgraphResponse)
+        && std::str::from_utf8(&answer.body).is_ok_and(body::is_json);
     let body = if told {
         MessageBody::Json(&answer.body)
     } else {

@@ -27,10 +27,60 @@ use crate::shared::{
 };
 
 impl CoprocessorRun<'_> {
-    /// Tells the coprocessor what its stage selects of a message, and takes over what it says: `take` makes of it what the
-    /// stage needs and changes nothing. `None` if it is not asked, or if it failed and the request goes on all the same.
-    /// `message` has the headers that are there, told or not.
+    /// Asks whoever is asked at a stage, scripts before the coprocessor on the way in and after it on the way out, and takes over
+    /// what they say: `take` makes of it what the stage needs and changes nothing. `None` if nobody is asked, or if the
+    /// coprocessor failed and the request goes on all the same. `message` has the headers that are there, told or not.
     pub(crate) async fn ask<T>(
+        &self,
+        operation: Option<&OperationCoprocessor<'_>>,
+        message: Message<'_>,
+        take: impl Fn(Change) -> Result<T, CoprocessorError>,
+    ) -> Result<Option<T>, RequestError> {
+        let stage = message.stage;
+        let Some(scripts) = self.scripts_at(stage) else {
+            return self.ask_coprocessor(operation, message, take).await;
+        };
+        let mut said: Option<Change> = None;
+        for is_script in [!stage.is_response(), stage.is_response()] {
+            let next = {
+                let told = match &said {
+                    Some(said) => said.shown(message.clone()),
+                    None => message.clone(),
+                };
+                if is_script {
+                    Box::pin(self.call_script(scripts, operation, &told)).await?
+                } else {
+                    // Whether it can be taken over with what was said before.
+                    let merged = |change: Change| {
+                        let change = Change::after(said.clone(), change);
+                        take(change.clone()).map(|_| change)
+                    };
+                    let asked = self.ask_coprocessor(operation, told, merged);
+                    match Box::pin(asked).await? {
+                        Some(change) => {
+                            said = None;
+                            Some(change)
+                        }
+                        None => None,
+                    }
+                }
+            };
+            if let Some(next) = next {
+                said = Some(Change::after(said.take(), next));
+            }
+            if said
+                .as_ref()
+                .is_some_and(|said| said.control != Control::Continue)
+            {
+                break;
+            }
+        }
+        let taken = said.map(take).transpose();
+        taken.map_err(|error| self.script_failed(stage, &error))
+    }
+
+    /// The same of the coprocessor alone.
+    async fn ask_coprocessor<T>(
         &self,
         operation: Option<&OperationCoprocessor<'_>>,
         mut message: Message<'_>,
@@ -170,11 +220,11 @@ impl CoprocessorRun<'_> {
         stage: Stage,
         response: &mut Response<ResponseBody>,
     ) -> Result<(), RequestError> {
-        let Some(settings) = self.at(stage) else {
+        if !self.is_on(stage) {
             return Ok(());
-        };
+        }
         let in_parts = response.body().is_in_parts();
-        let is_told = settings.looks_at_body() && !in_parts;
+        let is_told = self.looks_at_body(stage) && !in_parts;
         let body = is_told.then(|| response.body().to_vec());
         let copied = body.as_ref().map_or(0, Vec::len);
         self.memory.grow(copied)?;

@@ -23,5 +23,6 @@ pub(crate) mod messages;
 pub(crate) mod operation;
 pub(crate) mod router;
 pub(crate) mod run;
+pub(crate) mod scripts;
 pub mod settings;
 pub(crate) mod values;

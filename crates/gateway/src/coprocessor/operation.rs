@@ -48,15 +48,14 @@ impl Gateway {
     ) -> Result<Response<ResponseBody>, RequestError> {
         let media = input.media;
         // Parts would leave before anybody has looked at them.
-        if run.stages.looks_at_answers() || run.stages.looks_at_fetches() {
+        if run.looks_at_answers() || run.looks_at_fetches() {
             input.request.in_parts = None;
         }
         // What is one event of a stream is framed after everybody has looked at it.
         if let Media::Stream(_) = media {
             input.media = Media::Json;
         }
-        let is_told = run.at(Stage::ExecutionRequest);
-        let is_told = is_told.is_some_and(StageSettings::looks_at_body);
+        let is_told = run.looks_at_body(Stage::ExecutionRequest);
         let mut operation = OperationCoprocessor {
             run,
             own: RefCell::default(),
@@ -66,7 +65,7 @@ impl Gateway {
             is_executed: Cell::new(false),
         };
         let mut changed = None;
-        if run.at(Stage::SupergraphRequest).is_some() {
+        if run.is_on(Stage::SupergraphRequest) {
             let told = self.supergraph_request(serving, context, &operation, &mut input);
             match told.await? {
                 Some(Changed::Parts(parts)) => changed = Some(parts),
@@ -84,7 +83,7 @@ impl Gateway {
         let answer = Box::pin(self.run_operation(serving, within, Some(&operation), input));
         let mut response = match answer.await {
             Ok(response) => response,
-            Err(error) if run.at(Stage::SupergraphResponse).is_none() => {
+            Err(error) if !run.is_on(Stage::SupergraphResponse) => {
                 operation.hand_over();
                 return Err(error);
             }
@@ -110,13 +109,13 @@ impl Gateway {
         input: &mut OperationInput<'_>,
     ) -> Result<Option<Changed>, RequestError> {
         let (stage, run) = (Stage::SupergraphRequest, operation.run);
-        let Some(settings) = run.at(stage) else {
-            return Ok(None);
-        };
+        if let Some(looking) = self.find_shared(serving, input.request) {
+            looking.await;
+        }
         let register = resolve(input.request, &serving.options.documents, &self.registered)?;
         self.look_ahead(serving, context, operation, input).await;
         let request = &mut *input.request;
-        let body = settings.looks_at_body().then(|| body::of_request(request));
+        let body = run.looks_at_body(stage).then(|| body::of_request(request));
         let headers = &context.parts.headers;
         let message = Message {
             headers: Some(headers),
@@ -159,14 +158,15 @@ impl Gateway {
         operation: &OperationCoprocessor<'_>,
         input: &OperationInput<'_>,
     ) {
-        let Some(settings) = operation.run.at(Stage::SupergraphRequest) else {
-            return;
-        };
+        let (run, stage) = (operation.run, Stage::SupergraphRequest);
+        let (settings, has_script) = (run.at(stage), run.scripts_at(stage).is_some());
         let state = &serving.state;
         let mut restrictions = state.supergraph.restrictions.requirements.iter();
         let has_policies = restrictions.any(|restriction| restriction.policies.is_some());
-        let asks_policies = has_policies && settings.sees(REQUIRED_POLICIES);
-        if !asks_policies && !settings.looks_at_operation() {
+        let sees = has_script || settings.is_some_and(|told| told.sees(REQUIRED_POLICIES));
+        let asks_policies = has_policies && sees;
+        let looks = settings.is_some_and(StageSettings::looks_at_operation);
+        if !asks_policies && !looks {
             return;
         }
         let means = Means {
@@ -242,7 +242,7 @@ impl OperationCoprocessor<'_> {
         let run = self.run;
         let kind = prepared.operation.definition.kind;
         self.note_operation(prepared);
-        let looks = run.stages.looks_at_answers() || run.stages.looks_at_fetches();
+        let looks = run.looks_at_answers() || run.looks_at_fetches();
         if kind == OperationKind::Subscription && looks {
             let message = "subscriptions are not served here: the coprocessor looks at answers, and is not told of events";
             return Err(RequestError::graphql(
@@ -262,10 +262,10 @@ impl OperationCoprocessor<'_> {
         planned: &PlannedOperation,
     ) -> Result<Option<Response<ResponseBody>>, RequestError> {
         let (run, stage) = (self.run, Stage::ExecutionRequest);
-        let Some(settings) = run.at(stage) else {
+        if !run.is_on(stage) {
             return Ok(None);
-        };
-        let plan = settings.selection.query_plan;
+        }
+        let plan = run.at(stage).is_some_and(|told| told.selection.query_plan);
         let plan = plan.then(|| apollo::json_line(&planned.plan));
         let body: Option<&Bytes> = self.body.as_ref();
         let message = Message {

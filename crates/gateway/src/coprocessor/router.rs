@@ -16,7 +16,10 @@ use ogive_server::{ResponseBody, drain_body::read_refused};
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    body::break_response, change::Change, operation::without_connection, run::CoprocessorRun,
+    body::break_response,
+    change::Change,
+    operation::without_connection,
+    run::{CoprocessorRun, RequestHead},
     settings::CoprocessorState,
 };
 use crate::{
@@ -68,7 +71,7 @@ type ReceivedOrNot = (Result<Received, RequestError>, Option<Box<Uploads>>);
 impl Gateway {
     /// Stop 1 of a request of which a coprocessor is told, from where it is known who asks.
     pub(crate) async fn receive_changed<'a, B: RequestBody>(
-        &self,
+        &'a self,
         serving: &'a Serving,
         served: &'a CoprocessorState,
         context: RequestContext<'a>,
@@ -98,7 +101,18 @@ impl Gateway {
             head: OnceCell::new(),
             observe: &serving.options.observe,
             is_batch: Cell::new(false),
+            scripts: served
+                .scripts
+                .as_ref()
+                .and_then(|scripts| scripts.as_ref().ok()),
+            offload: &self.offload,
         };
+        // Without the scripts nobody knows who is to be kept out.
+        if let Some(Err(error)) = &served.scripts {
+            let error = run.script_failed(Stage::RouterRequest, error);
+            read_refused(&context.parts.headers, body).await;
+            return Err(Box::new(refused(context, &error, media)));
+        }
         note_caller(&run, context.identity);
         let told = self.router_request(serving, context, &run, &mut parts, memory, body);
         let onward = match Box::pin(told).await {
@@ -109,9 +123,13 @@ impl Gateway {
         if let Some(identity) = &identity {
             let _ = run.changed.set(identity.caller().ok().flatten());
         }
-        if stages.looks_back() {
-            let head = (parts.method.clone(), parts.headers.clone());
-            let _ = run.head.set(Box::new(head));
+        if run.scripts.is_some() || stages.looks_back() {
+            let path = parts.uri.path_and_query();
+            let _ = run.head.set(Box::new(RequestHead {
+                method: parts.method.clone(),
+                headers: parts.headers.clone(),
+                path: path.map_or_else(String::new, ToString::to_string),
+            }));
         }
         let changed = Box::new(CoprocessorRequest {
             run,
@@ -164,11 +182,10 @@ impl Gateway {
     ) -> Result<Result<Onward<B>, Box<Response<ResponseBody>>>, RequestError> {
         let stage = Stage::RouterRequest;
         // Whose credentials are not believed gets no further anyway.
-        let settings = run.at(stage).filter(|_| context.identity.caller().is_ok());
-        let Some(settings) = settings else {
+        if !run.is_on(stage) || context.identity.caller().is_err() {
             return Ok(Ok(Onward::Arriving(body)));
-        };
-        let is_told = settings.looks_at_body()
+        }
+        let is_told = run.looks_at_body(stage)
             && parts.method == Method::POST
             && !uploads::is_multipart(&parts.headers);
         let onward = if is_told {

@@ -11,11 +11,12 @@ use ogive_base::Reservation;
 use ogive_config::Client as PeerClient;
 use ogive_coprocessor::{ContextEntries, Stage};
 use ogive_identity::Caller;
+use ogive_script::Scripts;
 use ogive_transport::Client;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::settings::{CoprocessorStages, StageSettings};
-use crate::shared::{identity::Identity, observe::ObserveOptions};
+use crate::shared::{identity::Identity, observe::ObserveOptions, offload::Offload};
 
 /// One HTTP request.
 pub(crate) struct CoprocessorRun<'a> {
@@ -36,10 +37,22 @@ pub(crate) struct CoprocessorRun<'a> {
     /// Who asks, after claims were changed.
     pub(crate) changed: OnceCell<Option<Arc<Caller>>>,
     /// The method and headers after the first stage, if a condition looks back at them.
-    pub(crate) head: OnceCell<Box<(Method, HeaderMap)>>,
+    pub(crate) head: OnceCell<Box<RequestHead>>,
+    /// The scripts that are called at its stages.
+    pub(crate) scripts: Option<&'a Arc<Scripts>>,
+    /// What does what takes long.
+    pub(crate) offload: &'a Offload,
     pub(crate) observe: &'a ObserveOptions,
     /// Whether several operations come in it.
     pub(crate) is_batch: Cell<bool>,
+}
+
+/// What the client asked for, as later stages look back at it.
+pub(crate) struct RequestHead {
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    /// With its query string.
+    pub(crate) path: String,
 }
 
 /// One operation of it.
@@ -66,6 +79,34 @@ impl CoprocessorRun<'_> {
     /// What a stage is told; `None` if it is off.
     pub(crate) fn at(&self, stage: Stage) -> Option<&StageSettings> {
         self.stages.at(stage)
+    }
+
+    /// The scripts that are called at a stage.
+    pub(crate) fn scripts_at(&self, stage: Stage) -> Option<&Arc<Scripts>> {
+        self.scripts.filter(|scripts| scripts.has(stage))
+    }
+
+    /// Whether anybody is asked at a stage.
+    pub(crate) fn is_on(&self, stage: Stage) -> bool {
+        self.at(stage).is_some() || self.scripts_at(stage).is_some()
+    }
+
+    /// Whether anybody looks at bodies there.
+    pub(crate) fn looks_at_body(&self, stage: Stage) -> bool {
+        let scripts = self.scripts_at(stage).filter(|_| !stage.body_is_text());
+        self.at(stage).is_some_and(StageSettings::looks_at_body)
+            || scripts.is_some_and(|scripts| scripts.looks_at_bodies())
+    }
+
+    /// Whether anybody looks at requests to subgraphs, or at answers of them.
+    pub(crate) fn looks_at_fetches(&self) -> bool {
+        self.is_on(Stage::SubgraphRequest) || self.is_on(Stage::SubgraphResponse)
+    }
+
+    /// Whether anybody looks at what is answered.
+    pub(crate) fn looks_at_answers(&self) -> bool {
+        let mut stages = Stage::ALL.into_iter().filter(|stage| stage.is_response());
+        stages.any(|stage| self.is_on(stage))
     }
 
     /// Leaves an entry for later stages. What cannot be written, or is too much, is not left.

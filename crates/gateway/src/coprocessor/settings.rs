@@ -11,9 +11,10 @@ use ogive_schema::{
     Schema,
     print::{Applied, PrintOptions, print},
 };
+use ogive_script::{Limits, Program, ProgramError, Scripts};
 use ogive_transport::{CircuitBreaker, ClientTls, ClientTlsOptions, EndpointError, Http2};
 
-use crate::identify::caller_options::caller_options;
+use crate::{identify::caller_options::caller_options, schema::state::SchemaState};
 
 /// How a coprocessor is asked at the stages of a configuration.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,6 +26,8 @@ pub struct CoprocessorSettings {
     goes_on: bool,
     /// How claims that it changes are read.
     caller: CallerOptions,
+    /// Scripts, which are asked beside it.
+    program: Option<Program>,
 }
 
 /// One stage.
@@ -74,8 +77,32 @@ impl StageSettings {
 }
 
 impl CoprocessorSettings {
-    /// What a configuration asks for; `None` if no stage tells anything.
+    /// The same with the scripts, which are read and tried. The error is for the operator.
+    pub fn load(config: &Config) -> Result<Option<Self>, String> {
+        let rhai = &config.rhai;
+        let Some(folder) = &rhai.scripts else {
+            return Ok(Self::new(config));
+        };
+        let limits = Limits {
+            operations: rhai.limits.operations.get() as u64,
+            time: rhai.limits.timeout.0,
+            calls: rhai.limits.depth.get(),
+            size: rhai.limits.memory.0,
+        };
+        let told = |error: ProgramError| format!("`rhai`: {error}");
+        let program = Program::read(folder, &rhai.main, limits).map_err(told)?;
+        Scripts::start(&program, String::new).map_err(told)?;
+        let mut settings = Self::made(config).ok_or("`coprocessor` has an unknown stage")?;
+        settings.program = Some(program);
+        Ok(Some(settings))
+    }
+
+    /// What a configuration asks for; `None` if no stage tells anything. Reads no files, so there are no scripts.
     pub fn new(config: &Config) -> Option<Self> {
+        Self::made(config).filter(|settings| !settings.options.urls.is_empty())
+    }
+
+    fn made(config: &Config) -> Option<Self> {
         let section = &config.coprocessor;
         let mut urls: Vec<Box<str>> = Vec::new();
         let mut stages = Stage::ALL.map(|_| None);
@@ -94,9 +121,6 @@ impl CoprocessorSettings {
                 url: at,
                 selection,
             });
-        }
-        if urls.is_empty() {
-            return None;
         }
         let options = CoprocessorOptions {
             urls,
@@ -123,6 +147,7 @@ impl CoprocessorSettings {
             stages,
             goes_on: section.on_error == OnErrorWord::Continue,
             caller: caller_options(&config.authentication.router.jwt),
+            program: None,
         })
     }
 }
@@ -190,21 +215,14 @@ impl CoprocessorStages {
             )
         })
     }
-    /// Whether it looks at requests to subgraphs, or at answers.
-    pub(crate) fn looks_at_fetches(&self) -> bool {
-        self.at(Stage::SubgraphRequest).is_some() || self.at(Stage::SubgraphResponse).is_some()
-    }
-    /// Whether it looks at what is answered.
-    pub(crate) fn looks_at_answers(&self) -> bool {
-        let mut stages = Stage::ALL.into_iter().filter(|stage| stage.is_response());
-        stages.any(|stage| self.at(stage).is_some())
-    }
 }
 
-/// A coprocessor beside the schema that it is told.
+/// A coprocessor and scripts beside the schema that they are told.
 #[derive(Debug)]
 pub(crate) struct CoprocessorState {
     pub(crate) stages: Arc<CoprocessorStages>,
+    /// The scripts; an error if they cannot be used with this schema, which ends every request.
+    pub(crate) scripts: Option<Result<Arc<Scripts>, ProgramError>>,
     sdl: OnceLock<String>,
 }
 
@@ -213,23 +231,34 @@ impl CoprocessorState {
     pub(crate) fn of(
         settings: Option<&CoprocessorSettings>,
         before: Option<Arc<CoprocessorStages>>,
+        state: &Arc<SchemaState>,
     ) -> Option<Self> {
         let settings = settings?;
         let before = before.filter(|before| before.settings == *settings);
         let stages = before.unwrap_or_else(|| Arc::new(CoprocessorStages::start(settings.clone())));
+        let scripts = settings.program.as_ref().map(|program| {
+            let state = Arc::clone(state);
+            let started = Scripts::start(program, move || sdl(&state.supergraph.api));
+            started.map(Arc::new).inspect_err(|error| {
+                tracing::error!(cause = %error, "the scripts cannot be used with this schema");
+            })
+        });
         Some(CoprocessorState {
             stages,
+            scripts,
             sdl: OnceLock::new(),
         })
     }
     /// The schema that clients see; made when it is told for the first time.
     pub(crate) fn sdl(&self, api: &Schema) -> &str {
-        self.sdl.get_or_init(|| {
-            let options = PrintOptions {
-                applied: Applied::Specified,
-                ..PrintOptions::default()
-            };
-            print(api, &options)
-        })
+        self.sdl.get_or_init(|| sdl(api))
     }
+}
+
+fn sdl(api: &Schema) -> String {
+    let options = PrintOptions {
+        applied: Applied::Specified,
+        ..PrintOptions::default()
+    };
+    print(api, &options)
 }

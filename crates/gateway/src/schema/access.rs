@@ -4,7 +4,7 @@
 
 use ogive_config::{
     AuthenticationOptions, AuthorizationOptions, Config, CoprocessorOptions, OperationRuleOptions,
-    OverrideLabelOptions, PersistedQueriesOptions, tls::TlsOptions,
+    OverrideLabelOptions, PersistedQueriesOptions, RhaiOptions, tls::TlsOptions,
 };
 
 /// Those parts.
@@ -17,6 +17,7 @@ pub(crate) struct Access {
     tls: TlsOptions,
     operation_rules: Vec<OperationRuleOptions>,
     coprocessor: CoprocessorOptions,
+    rhai: RhaiOptions,
 }
 
 impl Access {
@@ -29,6 +30,7 @@ impl Access {
             tls: config.tls.clone(),
             operation_rules: config.limits.operation_rules.clone(),
             coprocessor: config.coprocessor.clone(),
+            rhai: config.rhai.clone(),
         }
     }
 }

@@ -109,10 +109,10 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
         ResponseHeaderRules::new(answers.filter_map(response_header_rule).collect());
     // A coprocessor may send its requests elsewhere, and be told the headers of answers.
     let hooks = &config.coprocessor.subgraph.all;
-    if endpoint.is_https() || hooks.request.0.is_on() {
+    if endpoint.is_https() || hooks.request.0.is_on() || config.rhai.scripts.is_some() {
         endpoint.tls = subgraph_tls(config, name, http2);
     }
-    endpoint.keeps_headers = hooks.response.0.headers;
+    endpoint.keeps_headers = hooks.response.0.headers || config.rhai.scripts.is_some();
     endpoint.events = event_source(config, name);
     endpoint.signer = signer(config, name);
     endpoint.shows_errors = config.includes_subgraph_errors(name);

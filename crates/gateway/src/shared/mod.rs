@@ -16,5 +16,6 @@ pub(crate) mod operation_values;
 pub(crate) mod panic;
 pub mod rate_state;
 pub(crate) mod selectors;
+pub(crate) mod shared_state;
 pub(crate) mod stage_observer;
 pub mod worker;

@@ -1,14 +1,24 @@
-//! What selectors give for an operation: of its caller, its client, its headers and itself.
+//! What selectors give for a request, and for an operation in it: of its caller, its client, its headers and itself.
 
 use std::borrow::Cow;
 
-use ogive_config::{Client, PeerRange, Selector};
+use http::HeaderMap;
+use ogive_config::{Client, Selector};
+use ogive_identity::Caller;
 use ogive_transport::first_text;
 
 use crate::{
     schema::operation::PreparedOperation,
     shared::{context::OperationContext, observe::ObserveOptions, selectors::Selected},
 };
+
+/// A request, of which it is not known yet what it asks.
+pub(crate) struct RequestValues<'a> {
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) caller: Option<&'a Caller>,
+    pub(crate) client: Option<Client>,
+    pub(crate) observe: &'a ObserveOptions,
+}
 
 /// An operation, who asks it and how.
 pub(crate) struct OperationValues<'a> {
@@ -17,55 +27,98 @@ pub(crate) struct OperationValues<'a> {
     pub(crate) observe: &'a ObserveOptions,
 }
 
-impl Selected for OperationValues<'_> {
-    fn text(&self, selector: &Selector) -> Option<Cow<'_, str>> {
-        let headers = self.context.headers;
+impl<'a> RequestValues<'a> {
+    fn find(&self, selector: &Selector) -> Option<Cow<'a, str>> {
+        let headers = self.headers;
         match selector {
-            Selector::JwtClaim(claim) => self.context.caller()?.scalar(claim),
+            Selector::JwtClaim(claim) => self.caller?.scalar(claim),
             Selector::RequestHeader(name) => {
                 let value = headers.get(name.as_str())?.to_str().ok()?;
                 Some(Cow::Borrowed(value))
             }
             Selector::ClientName => first_text(headers, &self.observe.client_names),
             Selector::ClientVersion => first_text(headers, &self.observe.client_versions),
-            Selector::ClientAddress => Some(match self.context.client()? {
+            Selector::ClientAddress => Some(match self.client? {
                 Client::At(address) => address.to_string().into(),
                 Client::Unix => "unix".into(),
             }),
+            // What is not known yet, or only hooks see; the configuration refuses it here.
+            _ => None,
+        }
+    }
+}
+
+impl Selected for RequestValues<'_> {
+    fn text(&self, selector: &Selector) -> Option<Cow<'_, str>> {
+        self.find(selector)
+    }
+    fn items(&self, selector: &Selector) -> Vec<Cow<'_, str>> {
+        items(self.caller, selector, self.find(selector))
+    }
+    fn has(&self, selector: &Selector) -> bool {
+        has(self.caller, selector, || self.find(selector).is_some())
+    }
+    fn client(&self) -> Option<Client> {
+        self.client
+    }
+}
+
+impl OperationValues<'_> {
+    fn request(&self) -> RequestValues<'_> {
+        RequestValues {
+            headers: self.context.headers,
+            caller: self.context.caller(),
+            client: self.context.client(),
+            observe: self.observe,
+        }
+    }
+}
+
+impl Selected for OperationValues<'_> {
+    fn text(&self, selector: &Selector) -> Option<Cow<'_, str>> {
+        match selector {
             Selector::OperationName => {
                 let name = self.operation.definition.name?;
                 Some(Cow::Borrowed(self.operation.document.name(name)))
             }
             Selector::OperationKind => Some(self.operation.definition.kind.as_str().into()),
-            // What only hooks see; the configuration refuses it here.
-            _ => None,
+            _ => self.request().find(selector),
         }
     }
     fn items(&self, selector: &Selector) -> Vec<Cow<'_, str>> {
-        match (selector, self.context.caller()) {
-            (Selector::JwtClaim(_), Some(caller)) => Selected::items(caller, selector),
-            (Selector::JwtClaim(_), None) => Vec::new(),
-            _ => match self.text(selector) {
-                Some(Cow::Borrowed(text)) => {
-                    text.split_ascii_whitespace().map(Cow::Borrowed).collect()
-                }
-                Some(Cow::Owned(text)) => {
-                    let words = text.split_ascii_whitespace();
-                    words.map(|word| word.to_owned().into()).collect()
-                }
-                None => Vec::new(),
-            },
-        }
+        items(self.context.caller(), selector, self.text(selector))
     }
     fn has(&self, selector: &Selector) -> bool {
-        match (selector, self.context.caller()) {
-            (Selector::JwtClaim(_), caller) => caller.is_some_and(|caller| caller.has(selector)),
-            _ => self.text(selector).is_some(),
+        let caller = self.context.caller();
+        has(caller, selector, || self.text(selector).is_some())
+    }
+    fn client(&self) -> Option<Client> {
+        self.context.client()
+    }
+}
+
+/// The items of a claim, or else the words of a text.
+fn items<'a>(
+    caller: Option<&'a Caller>,
+    selector: &Selector,
+    text: Option<Cow<'a, str>>,
+) -> Vec<Cow<'a, str>> {
+    match (selector, caller, text) {
+        (Selector::JwtClaim(_), Some(caller), _) => Selected::items(caller, selector),
+        (Selector::JwtClaim(_), None, _) | (_, _, None) => Vec::new(),
+        (_, _, Some(Cow::Borrowed(text))) => {
+            text.split_ascii_whitespace().map(Cow::Borrowed).collect()
+        }
+        (_, _, Some(Cow::Owned(text))) => {
+            let words = text.split_ascii_whitespace();
+            words.map(|word| word.to_owned().into()).collect()
         }
     }
-    fn is_within(&self, range: &str) -> bool {
-        let range = PeerRange::parse(range);
-        let client = self.context.client();
-        client.is_some_and(|client| range.is_ok_and(|range| range.contains(client)))
+}
+
+fn has(caller: Option<&Caller>, selector: &Selector, else_has: impl FnOnce() -> bool) -> bool {
+    match selector {
+        Selector::JwtClaim(_) => caller.is_some_and(|caller| caller.has(selector)),
+        _ => else_has(),
     }
 }

@@ -1,6 +1,9 @@
 //! What clients are told of a rate: what there is, what is left of it, and when there is more.
 
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_store::gcra::{Quota, Remaining};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const RATE: HeaderName = HeaderName::from_static("ratelimit");
@@ -24,6 +27,17 @@ pub struct RateState {
 }
 
 impl RateState {
+    /// What is told of a rate; `name` is a string of structured fields.
+    pub(crate) fn of(name: &str, quota: &Quota, remaining: &Remaining) -> Self {
+        let seconds = |time: Duration| time.as_millis().div_ceil(1000) as u64;
+        RateState {
+            name: name.into(),
+            limit: quota.capacity,
+            window_seconds: seconds(quota.interval),
+            remaining: remaining.remaining,
+            reset_seconds: seconds(remaining.reset),
+        }
+    }
     /// Writes `RateLimit` and `RateLimit-Policy`, and the older `RateLimit-Limit`, `RateLimit-Remaining` and
     /// `RateLimit-Reset`. Where headers tell of a rate of which less is left, they stay.
     pub fn write(&self, headers: &mut HeaderMap) {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cmp::Ordering};
 
-use ogive_config::{Condition, Operand, Selector};
+use ogive_config::{Client, Condition, Operand, Selector};
 use ogive_identity::Caller;
 
 /// What selectors are asked of.
@@ -13,8 +13,8 @@ pub(crate) trait Selected {
     fn items(&self, selector: &Selector) -> Vec<Cow<'_, str>>;
     /// Whether there is such a value, of whatever kind.
     fn has(&self, selector: &Selector) -> bool;
-    /// Whether the client's address is within a range.
-    fn is_within(&self, range: &str) -> bool;
+    /// Who asks: the peer, or the client that a trusted proxy names.
+    fn client(&self) -> Option<Client>;
 }
 
 /// A caller says nothing but claims.
@@ -34,8 +34,8 @@ impl Selected for Caller {
             _ => Vec::new(),
         }
     }
-    fn is_within(&self, _range: &str) -> bool {
-        false
+    fn client(&self) -> Option<Client> {
+        None
     }
     fn has(&self, selector: &Selector) -> bool {
         matches!(selector, Selector::JwtClaim(claim) if self.claim(claim).is_some())
@@ -49,10 +49,9 @@ pub(crate) fn is_met(condition: &Condition, of: &impl Selected) -> bool {
             (Some(left), Some(right)) => left == right,
             _ => false,
         },
-        Condition::Contains(Operand::Text(ranges), Operand::Selector(Selector::ClientAddress)) => {
-            ranges
-                .split_ascii_whitespace()
-                .any(|range| of.is_within(range))
+        Condition::Within(ranges) => {
+            let client = of.client();
+            client.is_some_and(|client| ranges.iter().any(|range| range.contains(client)))
         }
         Condition::Contains(list, item) => {
             let Some(item) = text(item, of) else {

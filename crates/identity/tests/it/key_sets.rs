@@ -1,6 +1,6 @@
 //! Which key proves a token: issuers first, then names of keys, then algorithms.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use ogive_identity::{
     Authenticator, AuthenticatorOptions, Caller, CallerOptions, KeyOrigin, KeySetOptions,
@@ -10,20 +10,25 @@ use serde_json::{Value, json};
 
 use crate::made::{Folder, Made, claims, jwks};
 
-async fn judge(authenticator: &Authenticator, token: &str) -> Result<usize, TokenError> {
+pub(crate) async fn judge(authenticator: &Authenticator, token: &str) -> Result<usize, TokenError> {
     let check = async |check: SignatureCheck| check();
     let judged = authenticator.judge(token, now(), &check).await;
     judged.map(|(judged, _)| judged.set)
 }
 
-fn set(folder: &Folder, name: &str, keys: &[&Made], issuers: &[&str]) -> KeySetOptions {
-    let path = folder.write(name, &jwks(keys));
+pub(crate) fn set(folder: &Folder, name: &str, keys: &[&Made], issuers: &[&str]) -> KeySetOptions {
+    at(&folder.write(name, &jwks(keys)), issuers)
+}
+
+/// The set of a file.
+pub(crate) fn at(path: &Path, issuers: &[&str]) -> KeySetOptions {
+    let path = path.to_owned();
     let mut set = KeySetOptions::new(KeyOrigin::File(path));
     set.issuers = issuers.iter().map(|issuer| (*issuer).into()).collect();
     set
 }
 
-fn start(sets: Vec<KeySetOptions>) -> Authenticator {
+pub(crate) fn start(sets: Vec<KeySetOptions>) -> Authenticator {
     let options = AuthenticatorOptions {
         sets,
         ..AuthenticatorOptions::default()

@@ -46,7 +46,7 @@ fn fragment_bomb(levels: usize) -> String {
             " fragment F{level} on Query {{ ...F{next} ...F{next} }}"
         ));
     }
-    text + &format!(" fragment F{levels} on Query {{ __typename }}")
+    text + format!(" fragment F{levels} on Query {{ __typename }}").as_str()
 }
 /// Fields that double at each level.
 fn field_bomb(levels: usize) -> String {
@@ -57,7 +57,7 @@ fn field_bomb(levels: usize) -> String {
             " fragment F{level} on Person {{ a: reviews {{ author {{ ...F{next} }} }} b: reviews {{ author {{ ...F{next} }} }} }}"
         ));
     }
-    text + &format!(" fragment F{levels} on Person {{ name }}")
+    text + format!(" fragment F{levels} on Person {{ name }}").as_str()
 }
 
 /// One address opens more connections than it may, and says nothing; gives what another one is answered.

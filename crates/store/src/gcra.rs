@@ -5,40 +5,26 @@ use std::{
     time::Duration,
 };
 
-use crate::shared::rate_state::RateState;
-
 /// So much in so much time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Quota {
+pub struct Quota {
     /// At least 1.
-    pub(crate) capacity: u64,
-    pub(crate) interval: Duration,
+    pub capacity: u64,
+    /// In so much time.
+    pub interval: Duration,
 }
 
 /// What a key has taken, in nanoseconds.
 #[derive(Debug, Default)]
-pub(crate) struct Cell(AtomicU64);
+pub struct Cell(AtomicU64);
 
 /// What is left after something was taken, or was not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Remaining {
-    pub(crate) remaining: u64,
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Remaining {
+    /// So much.
+    pub remaining: u64,
     /// When it would fit, or when everything is free again.
-    pub(crate) reset: Duration,
-}
-
-impl Remaining {
-    /// What clients are told of it; `name` is a string of structured fields.
-    pub(crate) fn state(&self, name: &str, quota: &Quota) -> RateState {
-        let seconds = |time: Duration| time.as_millis().div_ceil(1000) as u64;
-        RateState {
-            name: name.into(),
-            limit: quota.capacity,
-            window_seconds: seconds(quota.interval),
-            remaining: self.remaining,
-            reset_seconds: seconds(self.reset),
-        }
-    }
+    pub reset: Duration,
 }
 
 impl Quota {
@@ -55,6 +41,10 @@ impl Quota {
             .min(u64::MAX / 4);
         if units == 0 { 0 } else { time.max(1) }
     }
+    /// How long so many units take.
+    pub fn duration(&self, units: u64) -> Duration {
+        Duration::from_nanos(self.time(units))
+    }
     fn units(&self, time: u64) -> u64 {
         let interval = u128::from(self.nanoseconds().max(1));
         let units = u128::from(time) * u128::from(self.capacity) / interval;
@@ -64,7 +54,7 @@ impl Quota {
 
 impl Cell {
     /// Takes units, or nothing if there are not enough; `now` since any time that stays the same.
-    pub(crate) fn take(&self, quota: &Quota, units: u64, now: u64) -> Result<Remaining, Remaining> {
+    pub fn take(&self, quota: &Quota, units: u64, now: u64) -> Result<Remaining, Remaining> {
         let (interval, time) = (quota.nanoseconds(), quota.time(units));
         let taken = self
             .0
@@ -90,9 +80,15 @@ impl Cell {
             }
         }
     }
-    /// Gives units back that were taken.
-    pub(crate) fn give_back(&self, quota: &Quota, units: u64) {
-        let time = quota.time(units);
+    /// Takes all that there was at a time.
+    pub fn exhaust(&self, quota: &Quota, at: u64) {
+        let until = at.saturating_add(quota.nanoseconds());
+        self.0.fetch_max(until, Ordering::Relaxed);
+    }
+    /// Gives units back that were taken. `until`: when time will have given them back; what it has given back by `now` is
+    /// not given back once more.
+    pub fn give_back(&self, quota: &Quota, units: u64, until: u64, now: u64) {
+        let time = quota.time(units).min(until.saturating_sub(now));
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |until| {
@@ -130,10 +126,31 @@ mod tests {
         };
         let cell = Cell::default();
         assert!(cell.take(&quota, 10, 0).is_ok());
-        cell.give_back(&quota, 7);
+        cell.give_back(&quota, 7, 10 * SECOND, 0);
         assert_eq!(cell.take(&quota, 7, 0).unwrap().remaining, 0);
         assert!(cell.take(&quota, 1, 0).is_err());
         // More than there ever is does not fit however long one waits.
         assert!(Cell::default().take(&quota, 11, 100 * SECOND).is_err());
+    }
+
+    #[test]
+    fn what_time_has_given_back_is_not_given_back_again() {
+        let quota = Quota {
+            capacity: 10,
+            interval: Duration::from_secs(10),
+        };
+        let cell = Cell::default();
+        assert!(cell.take(&quota, 10, 0).is_ok());
+        // All of it has come back by itself, and somebody else has taken it.
+        assert!(cell.take(&quota, 10, 10 * SECOND).is_ok());
+        cell.give_back(&quota, 7, 10 * SECOND, 10 * SECOND);
+        assert!(cell.take(&quota, 1, 10 * SECOND).is_err());
+        // Four of ten have come back: six are left to be given back.
+        let cell = Cell::default();
+        assert!(cell.take(&quota, 10, 0).is_ok());
+        assert!(cell.take(&quota, 4, 4 * SECOND).is_ok());
+        cell.give_back(&quota, 10, 10 * SECOND, 4 * SECOND);
+        assert!(cell.take(&quota, 7, 4 * SECOND).is_err());
+        assert!(cell.take(&quota, 6, 4 * SECOND).is_ok());
     }
 }

@@ -1,0 +1,41 @@
+//! `ogive rhai`: looking at scripts before they are served.
+
+use std::{io::Write, path::PathBuf};
+
+use anyhow::{Result, bail};
+use ogive_script::{Limits, Program, check::check};
+
+/// Arguments of `ogive rhai`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Read the scripts of a folder, run their entry points, and name every call that is not offered here
+    #[command(after_help = "Example: ogive rhai check rhai")]
+    Check {
+        /// The folder of the scripts (`rhai.scripts`)
+        folder: PathBuf,
+        /// The script that has the entry points (`rhai.main`)
+        #[arg(long, value_name = "FILE", default_value = "main.rhai")]
+        main: String,
+    },
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let Command::Check { folder, main } = &arguments.command;
+    let program = Program::read(&folder.to_string_lossy(), main, Limits::default())?;
+    let unknown = check(&program)?;
+    let mut out = std::io::stdout().lock();
+    for call in &unknown {
+        writeln!(out, "{}: `{}` is not offered", call.at, call.name)?;
+    }
+    if !unknown.is_empty() {
+        bail!("{} of the calls are not offered", unknown.len());
+    }
+    writeln!(out, "every call is offered")?;
+    Ok(())
+}

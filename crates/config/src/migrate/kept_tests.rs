@@ -1,0 +1,272 @@
+//! What Ogive can read, or has in another form, is never dropped: the smallest case of each.
+
+use ogive_base::{SourceId, Sources};
+
+use super::{Format, Migration, Verdict, migrate};
+use crate::{Config, DemandControlMode, HeaderRule, RateLimitKey, Selector, load};
+
+fn migrated(format: Format, text: &str) -> Migration {
+    migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
+}
+
+fn loaded(migration: &Migration) -> Config {
+    let mut sources = Sources::new();
+    let id = sources.add("ogive.yaml", migration.yaml.as_str());
+    load(id, &migration.yaml, &|_| Some("1".to_owned())).unwrap_or_else(|errors| {
+        let errors: Vec<String> = errors.iter().map(|e| e.render(&sources, false)).collect();
+        panic!("{}\n{}", errors.join("\n"), migration.yaml)
+    })
+}
+
+/// The note about a key.
+fn note<'m>(migration: &'m Migration, from: &str) -> (Verdict, &'m str) {
+    let row = migration.report.iter().find(|row| row.from == from);
+    let row = row.unwrap_or_else(|| panic!("{from}\n{}", migration.report_text()));
+    (row.verdict, &row.note)
+}
+
+#[test]
+fn headers_keep_saying_what_claims_say() {
+    let apollo = "headers: { all: { request: [ { insert: { name: x-user, \
+                  from_context: 'apollo::authentication::jwt_claims', path: .org.id, default: none } }, \
+                  { insert: { name: x-app, from_context: 'apollo::telemetry::client_name' } } ] } }";
+    let hive = "headers: { all: { request: [ { insert: { name: x-user, expression: .request.jwt.claims.org.id } } ] } }";
+    let cosmo = "headers: { all: { request: [ { op: set, name: x-user, expression: request.auth.claims.org.id } ] } }";
+    for (format, text, path) in [
+        (Format::Apollo, apollo, ".org.id"),
+        (Format::Hive, hive, "org.id"),
+        (Format::Cosmo, cosmo, "org.id"),
+    ] {
+        let migration = migrated(format, text);
+        assert_eq!(
+            migration.protections_lost(),
+            0,
+            "{}",
+            migration.report_text()
+        );
+        let config = loaded(&migration);
+        let rule = config.request_header_rules("any").next();
+        let Some(HeaderRule::InsertFrom { name, from, .. }) = rule else {
+            panic!("{rule:?}\n{}", migration.yaml);
+        };
+        assert_eq!(name, "x-user");
+        assert_eq!(*from, Selector::JwtClaim(path.to_owned()));
+    }
+    let config = loaded(&migrated(Format::Apollo, apollo));
+    assert!(config.request_header_rules("any").any(|rule| matches!(
+        rule,
+        HeaderRule::InsertFrom {
+            from: Selector::ClientName,
+            ..
+        }
+    )));
+}
+
+#[test]
+fn what_is_no_claim_alone_is_named_as_lost() {
+    for (format, expression) in [
+        (Format::Hive, "'.request.jwt.claims.sub ?? \"x\"'"),
+        (Format::Hive, "'.request.jwt.claims.\"https://e/x\"'"),
+        (Format::Hive, ".request.jwt.claims."),
+        (
+            Format::Cosmo,
+            "'request.auth.claims.sub + request.auth.claims.iss'",
+        ),
+        (Format::Cosmo, "request.auth.claims"),
+    ] {
+        let text = match format {
+            Format::Hive => format!(
+                "headers: {{ all: {{ request: [ {{ insert: {{ name: x, expression: {expression} }} }} ] }} }}"
+            ),
+            _ => format!(
+                "headers: {{ all: {{ request: [ {{ op: set, name: x, expression: {expression} }} ] }} }}"
+            ),
+        };
+        let migration = migrated(format, &text);
+        assert_eq!(
+            migration.protections_lost(),
+            1,
+            "{text}\n{}",
+            migration.report_text()
+        );
+        loaded(&migration);
+    }
+}
+
+#[test]
+fn gateways_that_serve_subscriptions_without_a_switch_go_on_to() {
+    let events = "events: { providers: { nats: [ { id: n, url: 'nats://n:4222' } ] } }";
+    for (format, text, wanted) in [
+        (Format::Cosmo, events, true),
+        (Format::Cosmo, "listen_addr: ':1'", true),
+        (
+            Format::Cosmo,
+            "security: { block_subscriptions: true }",
+            false,
+        ),
+        (
+            Format::Cosmo,
+            "security: { block_subscriptions: { enabled: true, condition: x } }",
+            false,
+        ),
+        (
+            Format::Cosmo,
+            "security: { block_subscriptions: { enabled: true } }\noverrides: { subgraphs: { a: { subscription_protocol: sse } } }",
+            false,
+        ),
+        (Format::Grafbase, "[graph]\npath = \"/g\"", true),
+        (Format::Hive, "subscriptions: { enabled: true }", true),
+        (Format::Hive, "http: { port: 1 }", false),
+        (Format::Apollo, "supergraph: { path: /g }", false),
+    ] {
+        let config = loaded(&migrated(format, text));
+        assert_eq!(config.subscription.enabled, wanted, "{text}");
+    }
+}
+
+#[test]
+fn clients_keep_the_headers_that_name_them() {
+    for (format, text) in [
+        (
+            Format::Hive,
+            "telemetry: { client_identification: { name_header: x-n, version_header: x-v } }",
+        ),
+        (Format::Cosmo, "client_header: { name: x-n, version: x-v }"),
+        (
+            Format::Apollo,
+            "telemetry: { apollo: { client_name_header: x-n, client_version_header: x-v } }",
+        ),
+    ] {
+        let clients = loaded(&migrated(format, text)).telemetry.clients;
+        let first = |names: &[crate::HeaderName]| names.first().map(|name| name.0.clone());
+        assert_eq!(
+            first(&clients.name_headers).as_deref(),
+            Some("x-n"),
+            "{text}"
+        );
+        assert_eq!(
+            first(&clients.version_headers).as_deref(),
+            Some("x-v"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn key_sets_stay_where_something_beside_them_is_lost() {
+    let hive = migrated(
+        Format::Hive,
+        "jwt: { require_authentication: true, forward_claims_to_upstream_extensions: { enabled: true, field_name: jwt }, \
+         jwks_providers: [ { source: remote, url: 'https://e/jwks' } ] }",
+    );
+    let config = loaded(&hive);
+    assert_eq!(config.authentication.router.jwt.jwks.len(), 1);
+    assert!(config.authorization.require_authentication);
+    let (verdict, why) = note(&hive, "jwt.forward_claims_to_upstream_extensions");
+    assert_eq!(verdict, Verdict::Unsupported);
+    assert!(why.contains("jwt_claim"), "{why}");
+
+    let cosmo = migrated(
+        Format::Cosmo,
+        "authentication: { jwt: { jwks: [ { url: 'https://a/jwks' }, \
+         { secret: s, symmetric_algorithm: HS256, header_key_id: k }, { url: 'https://b/jwks' } ] } }\n\
+         authorization: { require_authentication: true }",
+    );
+    let config = loaded(&cosmo);
+    assert_eq!(config.authentication.router.jwt.jwks.len(), 2);
+    assert!(config.authorization.require_authentication);
+    let (verdict, why) = note(&cosmo, "authentication.jwt.jwks.1");
+    assert_eq!(verdict, Verdict::Unsupported);
+    assert!(
+        why.contains("refused now") && why.contains("`oct`"),
+        "{why}"
+    );
+}
+
+#[test]
+fn rates_stay_those_of_each_caller() {
+    let rate = |suffix: &str| {
+        format!(
+            "authentication: {{ jwt: {{ jwks: [ {{ url: 'https://a/jwks' }} ] }} }}\n\
+             rate_limit: {{ enabled: true, simple_strategy: {{ rate: 60, period: 60s }}, key_suffix_expression: {suffix} }}"
+        )
+    };
+    let found = |text: &str| {
+        loaded(&migrated(Format::Cosmo, text))
+            .traffic_shaping
+            .router
+            .rate_limit
+    };
+    let by_claim = found(&rate("request.auth.claims.sub")).unwrap();
+    assert_eq!(
+        (by_claim.key, &*by_claim.claim),
+        (RateLimitKey::Claim, "sub")
+    );
+    let by_header = found(&rate("\"request.header.Get('X-Key')\"")).unwrap();
+    assert_eq!(
+        (by_header.key, &*by_header.header.0),
+        (RateLimitKey::Header, "x-key")
+    );
+    // Whoever reads the report knows what holds until something is done.
+    let other = migrated(Format::Cosmo, &rate("request.url.path"));
+    let (_, why) = note(&other, "rate_limit.key_suffix_expression");
+    assert!(why.contains("all clients share the one rate"), "{why}");
+    assert_eq!(other.protections_lost(), 1);
+    // Without key sets nobody has claims.
+    let text = "rate_limit: { enabled: true, simple_strategy: { rate: 60, period: 60s }, key_suffix_expression: request.auth.claims.sub }";
+    let unknown = migrated(Format::Cosmo, text);
+    assert_eq!(unknown.protections_lost(), 1);
+    loaded(&unknown);
+}
+
+#[test]
+fn limits_on_costs_stay_limits() {
+    for (format, text) in [
+        (
+            Format::Grafbase,
+            "[complexity_control]\nmode = \"enforce\"\nlimit = 700\nlist_size = 7",
+        ),
+        (
+            Format::Cosmo,
+            "security: { cost_control: { enabled: true, mode: enforce, max_estimated_limit: 700, estimated_list_size: 7 } }",
+        ),
+    ] {
+        let migration = migrated(format, text);
+        assert_eq!(
+            migration.protections_lost(),
+            0,
+            "{}",
+            migration.report_text()
+        );
+        let demand = loaded(&migration).demand_control;
+        assert!(
+            demand.enabled && demand.mode == DemandControlMode::Enforce,
+            "{text}"
+        );
+        let estimated = demand.strategy.static_estimated;
+        assert_eq!((estimated.max.get(), estimated.list_size.get()), (700, 7));
+    }
+    let unknown = migrated(
+        Format::Grafbase,
+        "[complexity_control]\nmode = \"other\"\nlimit = 700",
+    );
+    assert_eq!(unknown.protections_lost(), 1);
+}
+
+#[test]
+fn whoever_ran_programs_is_told_of_coprocessors() {
+    for (format, text, from) in [
+        (Format::Apollo, "plugins: { a.b: { c: 1 } }", "plugins"),
+        (Format::Cosmo, "modules: { mine: { value: 1 } }", "modules"),
+        (Format::Grafbase, "[hooks]\nlocation = \"x\"", "hooks"),
+    ] {
+        let migration = migrated(format, text);
+        let (_, why) = note(&migration, from);
+        assert!(why.contains("coprocessor"), "{from}: {why}");
+        assert!(migration.yaml.contains("coprocessor"));
+    }
+    let key = "coprocessor: { url: 'http://127.0.0.1:1', router: { request: { headers: true, detached: true } } }";
+    let migration = migrated(Format::Apollo, key);
+    let (_, why) = note(&migration, "coprocessor.router.request.detached");
+    assert!(why.contains("stages that are brought over"), "{why}");
+}

@@ -1,0 +1,71 @@
+//! Overload: how many requests run at a time is limited, and those of low classes are refused first.
+
+use ogive_testbase::subgraph::ManualSubgraph;
+use serde_json::json;
+
+use crate::{
+    graph::Graph,
+    http_client::{Answer, Connection, JSON, request, send},
+};
+
+const QUERY: &str = "{ me { name } }";
+
+fn is_shed(answer: &Answer) -> bool {
+    answer.status == 503
+        && answer.codes() == ["REQUEST_OVERLOADED"]
+        && answer.header("retry-after") == Some("3")
+}
+
+#[test]
+fn under_overload_low_classes_are_refused_before_high_ones() {
+    // The test plays the subgraph, so it decides how long requests take.
+    let accounts = ManualSubgraph::start();
+    let graph = Graph::with(&format!(
+        "override_subgraph_url: {{ accounts: '{}' }}\n\
+         traffic_shaping: {{ router: {{ overload: {{ enabled: true, concurrency_min: 10, concurrency_max: 10, \
+         retry_after: 3s, classes: [\
+         {{ name: checkout, when: {{ eq: [{{ request_header: x-class }}, checkout] }} }}, \
+         {{ name: shop, when: {{ eq: [{{ request_header: x-class }}, shop] }} }}] }} }} }}",
+        accounts.url()
+    ));
+    let ask = |class| {
+        let headers = [JSON, ("x-class", class)];
+        let body = b"{\"query\":\"{ __typename }\"}";
+        send(graph.address(), "POST", "/graphql", &headers, body)
+    };
+    let body = json!({ "query": QUERY }).to_string();
+    let mut running = Vec::new();
+    let mut asked = Vec::new();
+    let mut run = |count| {
+        for _ in 0..count {
+            // Different ones: equal questions under way are asked once.
+            let headers = [JSON, ("x-class", "checkout")];
+            let mut client = Connection::open(graph.address());
+            let body = body.replace("name", &format!("n{}: name", running.len()));
+            client.write(&request("POST", "/graphql", &headers, body.as_bytes()));
+            asked.push(accounts.next());
+            running.push(client);
+        }
+    };
+    let classes = ["checkout", "shop", "other"];
+    let shed = || classes.map(|class| is_shed(&ask(class)));
+    run(6);
+    assert_eq!(shed(), [false, false, false]);
+    run(1);
+    assert_eq!(shed(), [false, false, true]);
+    run(2);
+    assert_eq!(shed(), [false, true, true]);
+    run(1);
+    assert_eq!(shed(), [true, true, true]);
+    // Health is not shed.
+    assert_eq!(
+        send(graph.address(), "GET", "/health", &[], b"").status,
+        200
+    );
+    for (number, (asked, client)) in asked.iter_mut().zip(&mut running).enumerate() {
+        let data = format!("{{\"data\":{{\"me\":{{\"n{number}\":\"Ada\"}}}}}}");
+        asked.answer(200, "connection: close\r\n", &data);
+        assert_eq!(client.read().text(), data);
+    }
+    assert_eq!(shed(), [false, false, false]);
+}

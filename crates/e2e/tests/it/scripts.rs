@@ -1,0 +1,274 @@
+//! Scripts on real sockets: where they are called, what they may change, and what becomes of a request when they end it, fail,
+//! or never end.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::{
+    coprocessor::{ME, playing},
+    graph::Graph,
+    http_client::{Answer, post_with},
+    identity::Known,
+};
+
+/// A folder with one script; gone with the test.
+struct Script(PathBuf);
+
+impl Script {
+    fn new(text: &str) -> Script {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ogive-e2e-script-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("entry.rhai"), text).unwrap();
+        Script(path)
+    }
+    fn yaml(&self) -> String {
+        format!(
+            "rhai: {{ scripts: '{}', main: entry.rhai }}\n",
+            self.0.display()
+        )
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A graph with a script, and further configuration.
+fn with(text: &str, more: &str) -> Graph {
+    let script = Script::new(text);
+    Graph::with(&format!("{}{more}", script.yaml()))
+}
+
+fn ask(graph: &Graph, headers: &[(&str, &str)]) -> Answer {
+    post_with(graph.address(), ME, headers)
+}
+
+/// Notes every stage in the context, and in headers where there are some.
+const NOTING: &str = r#"
+fn note(message, stage) {
+    message.context.upsert("stages", |before| if before == () { stage } else { before + " " + stage });
+}
+fn router_service(service) {
+    service.map_request(|request| { note(request, "router"); request.headers["x-in"] = "1"; });
+    service.map_response(|response| {
+        note(response, "router-out");
+        response.headers["x-stages"] = response.context["stages"];
+    });
+}
+fn supergraph_service(service) {
+    service.map_request(|request| { note(request, "supergraph"); });
+    service.map_response(|response| { note(response, "supergraph-out"); });
+}
+fn execution_service(service) {
+    service.map_request(|request| { note(request, "execution"); });
+    service.map_response(|response| { note(response, "execution-out"); });
+}
+fn subgraph_service(service, subgraph) {
+    service.map_request(|request| {
+        note(request, subgraph);
+        request.subgraph.headers["x-of"] = request.headers["x-in"] + " " + subgraph;
+    });
+    service.map_response(|response| { note(response, subgraph + "-out"); });
+}
+"#;
+
+#[test]
+fn scripts_stand_at_every_stage_and_share_a_context_with_the_coprocessor() {
+    let coprocessor = playing(|told| {
+        let stages = told["context"]["entries"]["stages"]
+            .as_str()
+            .unwrap_or("")
+            .to_owned();
+        let said = format!("{stages} told");
+        json!({ "context": { "entries": { "stages": said } } })
+    });
+    let more = format!(
+        "coprocessor: {{ url: '{}', timeout: 20s, supergraph: {{ request: {{ context: all }}, response: {{ context: all }} }} }}\n",
+        coprocessor.url()
+    );
+    let graph = with(NOTING, &more);
+    graph
+        .service
+        .configure("accounts", |settings| settings.record = true);
+    let answer = ask(&graph, &[]);
+    assert_eq!((answer.status, answer.codes()), (200, vec![]));
+    assert_eq!(
+        answer.header("x-stages"),
+        Some(
+            "router supergraph told execution accounts accounts-out execution-out told supergraph-out router-out"
+        )
+    );
+    let recorded = graph.service.recorded();
+    let mut sent = recorded[0].headers.iter();
+    assert!(sent.any(|(name, value)| name == "x-of" && value == "1 accounts"));
+}
+
+#[test]
+fn bodies_are_changed_and_errors_rewritten() {
+    let graph = with(
+        r#"fn supergraph_service(service) {
+            service.map_request(|request| { request.body.query = "{ me { name: id } }"; });
+            service.map_response(|response| { response.body.extensions.seen = response.body.data.me.name; });
+        }"#,
+        "",
+    );
+    let plain = Graph::with("");
+    let expected =
+        post_with(plain.address(), "{ me { id } }", &[]).json()["data"]["me"]["id"].clone();
+    let answer = ask(&graph, &[]).json();
+    assert_eq!(answer["data"]["me"]["name"], expected);
+    assert_eq!(answer["extensions"]["seen"], expected);
+}
+
+#[test]
+fn what_is_thrown_ends_the_request_or_its_fetch() {
+    for (service, expected) in [
+        ("router", 401),
+        ("supergraph", 401),
+        ("execution", 401),
+        ("subgraph", 200),
+    ] {
+        for way in ["map_request", "map_response"] {
+            let parameters = if service == "subgraph" {
+                "service, subgraph"
+            } else {
+                "service"
+            };
+            let text = format!(
+                "fn {service}_service({parameters}) {{ service.{way}(|message| {{ throw #{{ status: 401, message: \"not you\" }}; }}); }}"
+            );
+            let graph = with(&text, "include_subgraph_errors: { all: true }\n");
+            let answer = ask(&graph, &[]);
+            assert_eq!(answer.status, expected, "{service} {way}");
+            assert_eq!(answer.codes(), ["SCRIPT_BREAK"], "{service} {way}");
+            assert_eq!(answer.json()["errors"][0]["message"], "not you");
+        }
+    }
+}
+
+#[test]
+fn what_fails_says_nothing_of_why() {
+    for text in [
+        "nothing_of_that_name()",
+        "throw \"a secret\"",
+        "request.headers[\"x-none\"]",
+    ] {
+        let script = format!(
+            "fn supergraph_service(service) {{ service.map_request(|request| {{ {text}; }}); }}"
+        );
+        let answer = ask(&with(&script, ""), &[]);
+        assert_eq!(
+            (answer.status, answer.codes()),
+            (500, vec!["SCRIPT_FAILED".into()])
+        );
+        assert!(!answer.text().contains("secret") && !answer.text().contains("nothing_of"));
+    }
+}
+
+#[test]
+fn an_endless_script_fails_its_own_request_and_nobody_elses() {
+    let graph = with(
+        r#"fn router_service(service) {
+            service.map_request(|request| { if request.headers.contains("x-loop") { loop { } } });
+        }"#,
+        "",
+    );
+    for round in 0..3 {
+        let answers: Vec<Answer> = std::thread::scope(|scope| {
+            let graph = &graph;
+            let ask = move |at: usize| {
+                let looping: &[(&str, &str)] = if at == 0 { &[("x-loop", "1")] } else { &[] };
+                ask(graph, looping)
+            };
+            let running: Vec<_> = (0..4).map(|at| scope.spawn(move || ask(at))).collect();
+            running
+                .into_iter()
+                .map(|running| running.join().unwrap())
+                .collect()
+        });
+        assert_eq!(answers[0].codes(), ["SCRIPT_FAILED"], "{round}");
+        for answer in &answers[1..] {
+            assert_eq!((answer.status, answer.codes()), (200, vec![]), "{round}");
+        }
+    }
+}
+
+#[test]
+fn policies_are_decided_by_scripts_too() {
+    const STOCK: &str = "{ topProducts(first: 1) { warehouse { city } } }";
+    let script = Script::new(
+        r#"fn supergraph_service(service) {
+            service.map_request(|request| {
+                let key = "apollo::authorization::required_policies";
+                let policies = request.context[key];
+                if policies != () {
+                    let claims = request.context[Router.APOLLO_AUTHENTICATION_JWT_CLAIMS];
+                    for name in policies.keys() { policies[name] = claims.plan == "gold"; }
+                    request.context[key] = policies;
+                }
+            });
+        }"#,
+    );
+    let yaml = format!(
+        "authorization: {{ directives: enforce }}\n{}",
+        script.yaml()
+    );
+    let known = Known::with("", &yaml);
+    for (plan, shows) in [("gold", true), ("tin", false)] {
+        let answer = known
+            .bear(STOCK, &known.token(json!({ "plan": plan })))
+            .json();
+        let found = answer["data"]["topProducts"][0]["warehouse"].is_object();
+        assert_eq!(found, shows, "{plan}: {answer}");
+    }
+}
+
+#[test]
+fn scripts_are_replaced_under_load_and_bad_ones_change_nothing() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let text = |number: usize| {
+        format!(
+            "fn router_service(service) {{ service.map_response(|response| {{ response.headers[\"x-script\"] = \"{number}\"; }}); }}"
+        )
+    };
+    let script = Script::new(&text(0));
+    let graph = Graph::with(&script.yaml());
+    let write = |text: &str| std::fs::write(script.0.join("entry.rhai"), text).unwrap();
+    /// Ends the load, also when the test fails.
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let over = Over(&is_over);
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let answer = ask(&graph, &[]);
+                    assert_eq!((answer.status, answer.codes()), (200, vec![]));
+                    assert!(answer.header("x-script").is_some());
+                }
+            });
+        }
+        for number in 1..20 {
+            write(&text(number));
+            assert_eq!(graph.reload(), Ok(()));
+            let number = number.to_string();
+            assert_eq!(ask(&graph, &[]).header("x-script"), Some(number.as_str()));
+            write("fn router_service(service) {");
+            assert!(graph.reload().is_err());
+            assert_eq!(ask(&graph, &[]).header("x-script"), Some(number.as_str()));
+        }
+        drop(over);
+    });
+}

@@ -1,0 +1,327 @@
+//! Overload: how many requests run at a time follows from how long they take, and when that is too many, those of low
+//! classes are refused first.
+//!
+//! While a gateway or what is behind it keeps up, more requests at a time take no longer; beyond that they only wait for one
+//! another. So the limit is raised while requests take about as long as they do idle, and lowered in the proportion in which
+//! they take longer (the gradient). What they take idle is learnt while there are few, and never while the limit is
+//! reached, or else a long overload would pass for normal; at the least limit nothing can be waited for but the work itself,
+//! so there it is learnt, too.
+//!
+//! Classes share the limit from the top: the highest may fill it, each one below has a part less. Under overload the lower
+//! ones thus are refused before the higher ones feel it, and none waits.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ogive_config::{Condition, Config};
+use ogive_telemetry::codes;
+
+use crate::shared::{
+    error::RequestError,
+    selectors::{Selected, is_met},
+};
+
+/// Most of the limit that the lowest class goes without, in percent; those between in equal steps.
+const LOWEST_WITHOUT: usize = 30;
+/// How long latencies are averaged at least...
+const WINDOW: Duration = Duration::from_millis(100);
+/// ... and over how many requests.
+const WINDOW_REQUESTS: u64 = 20;
+/// What part of a new limit is taken over at a time, in percent.
+const STEP: f64 = 0.2;
+
+/// What a configuration asks for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OverloadOptions {
+    tolerance: f64,
+    least: usize,
+    most: usize,
+    retry_after: u64,
+    /// By name, the highest first.
+    classes: Vec<(String, Option<Condition>)>,
+}
+
+impl OverloadOptions {
+    /// `None` if it is off.
+    pub fn new(config: &Config) -> Option<Self> {
+        let overload = &config.traffic_shaping.router.overload;
+        overload.enabled.then(|| OverloadOptions {
+            tolerance: f64::from(overload.latency_percent.max(101)) / 100.0,
+            least: overload.concurrency_min.get(),
+            most: overload
+                .concurrency_max
+                .get()
+                .max(overload.concurrency_min.get()),
+            retry_after: overload.retry_after.0.as_secs().max(1),
+            classes: {
+                let classes = overload.classes.iter();
+                let rows = classes.map(|class| (class.name.clone(), class.when.clone()));
+                rows.collect()
+            },
+        })
+    }
+}
+
+/// How many may run, of one process.
+#[derive(Debug)]
+pub(crate) struct Overload {
+    options: OverloadOptions,
+    started: Instant,
+    running: AtomicUsize,
+    limit: AtomicUsize,
+    /// Of the window that is open.
+    taken: AtomicU64,
+    finished: AtomicU64,
+    /// Most that ran at a time in it.
+    most: AtomicUsize,
+    judged: Mutex<Judged>,
+}
+
+/// What is known from windows that are over.
+#[derive(Debug)]
+struct Judged {
+    limit: f64,
+    /// What a request takes if it waits for no other, in nanoseconds; 0: not known.
+    idle: f64,
+    /// When the open window began, in nanoseconds.
+    since: u64,
+}
+
+/// A request that runs, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    overload: Arc<Overload>,
+    since: u64,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let now = self.overload.now();
+        self.overload.finish(self.since, now);
+    }
+}
+
+/// What the options ask for; what was there before goes on if they ask for the same.
+pub(crate) fn overload(
+    options: Option<&OverloadOptions>,
+    before: Option<Arc<Overload>>,
+) -> Option<Arc<Overload>> {
+    let options = options?;
+    let before = before.filter(|before| before.options == *options);
+    Some(before.unwrap_or_else(|| Arc::new(Overload::new(options.clone()))))
+}
+
+impl Overload {
+    fn new(options: OverloadOptions) -> Self {
+        // Half way, on a scale where twice as many is one step.
+        let limit = (options.least as f64 * options.most as f64).sqrt();
+        Overload {
+            started: Instant::now(),
+            running: AtomicUsize::new(0),
+            limit: AtomicUsize::new(limit as usize),
+            taken: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
+            most: AtomicUsize::new(0),
+            judged: Mutex::new(Judged {
+                limit,
+                idle: 0.0,
+                since: 0,
+            }),
+            options,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    /// Lets a request run, or refuses it.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        request: &impl Selected,
+    ) -> Result<Running, RequestError> {
+        let mut classes = self.options.classes.iter();
+        let is_of = |(_, when): &(String, Option<Condition>)| {
+            when.as_ref().is_none_or(|when| is_met(when, request))
+        };
+        let class = classes.position(is_of);
+        if !self.begin(class.unwrap_or(self.options.classes.len())) {
+            let message = "the gateway is overloaded: come back in a moment";
+            return Err(RequestError {
+                retry_after: Some(self.options.retry_after),
+                ..RequestError::http(codes::REQUEST_OVERLOADED, message)
+            });
+        }
+        Ok(Running {
+            overload: Arc::clone(self),
+            since: self.now(),
+        })
+    }
+
+    /// Whether a request of a class may run; 0 is the highest.
+    fn begin(&self, class: usize) -> bool {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let without = limit * LOWEST_WITHOUT * class / (100 * self.options.classes.len().max(1));
+        let before = self.running.fetch_add(1, Ordering::Relaxed);
+        if before >= (limit - without).max(1) {
+            self.running.fetch_sub(1, Ordering::Relaxed);
+            // Somebody would have run.
+            self.most.fetch_max(before + 1, Ordering::Relaxed);
+            return false;
+        }
+        self.most.fetch_max(before + 1, Ordering::Relaxed);
+        true
+    }
+
+    fn finish(&self, since: u64, now: u64) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+        self.taken
+            .fetch_add(now.saturating_sub(since), Ordering::Relaxed);
+        let finished = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
+        if finished < WINDOW_REQUESTS {
+            return;
+        }
+        // Whoever comes meanwhile leaves it to this one.
+        if let Ok(mut judged) = self.judged.try_lock() {
+            self.judge(&mut judged, now);
+        }
+    }
+
+    /// Ends the window if it is over.
+    fn judge(&self, judged: &mut Judged, now: u64) {
+        if now.saturating_sub(judged.since) < WINDOW.as_nanos() as u64 {
+            return;
+        }
+        judged.since = now;
+        let finished = self.finished.swap(0, Ordering::Relaxed).max(1);
+        let taken = self.taken.swap(0, Ordering::Relaxed) as f64 / finished as f64;
+        let most = self.most.swap(0, Ordering::Relaxed) as f64;
+        let least = self.options.least as f64;
+        let is_few = most < judged.limit / 2.0;
+        if judged.idle == 0.0 || taken < judged.idle {
+            judged.idle = taken;
+        } else if is_few || judged.limit <= least {
+            judged.idle += (taken - judged.idle) * STEP;
+        }
+        if is_few {
+            // Nobody asks for more.
+            return;
+        }
+        let gradient = (judged.idle * self.options.tolerance / taken.max(1.0)).clamp(0.5, 1.0);
+        let aim = judged.limit * gradient + judged.limit.sqrt();
+        let limit = judged.limit + (aim - judged.limit) * STEP;
+        judged.limit = limit.clamp(least, self.options.most as f64);
+        self.limit.store(judged.limit as usize, Ordering::Relaxed);
+    }
+
+    /// How many may run at a time, and how many do.
+    #[cfg(test)]
+    fn state(&self) -> (usize, usize) {
+        let running = self.running.load(Ordering::Relaxed);
+        (self.limit.load(Ordering::Relaxed), running)
+    }
+
+    #[cfg(test)]
+    fn idle(&self) -> f64 {
+        self.judged.lock().unwrap().idle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests take about so long if nobody waits, and so many run at a time before anybody does.
+    const IDLE: u64 = 10_000_000;
+    const PLACES: u64 = 40;
+
+    fn overload(classes: usize) -> Overload {
+        Overload::new(OverloadOptions {
+            tolerance: 1.5,
+            least: 4,
+            most: 1_000,
+            retry_after: 1,
+            classes: vec![Default::default(); classes],
+        })
+    }
+
+    /// Clients of each class come, some in each step of a millisecond. Gives how many of each class were answered, how many
+    /// came, and the longest time that one took after the first part of the run.
+    fn run(overload: &Overload, per_step: &[f64], steps: u64) -> (Vec<u64>, Vec<u64>, u64) {
+        const STEP: u64 = 1_000_000;
+        let mut answered = vec![0; per_step.len()];
+        let mut came = vec![0; per_step.len()];
+        let mut due = vec![0.0; per_step.len()];
+        // When a place is free again.
+        let mut places = vec![0_u64; PLACES as usize];
+        let mut running: Vec<(u64, u64)> = Vec::new();
+        let (mut longest, mut chance) = (0, 1_u64);
+        for step in 0..steps {
+            let now = step * STEP;
+            running.sort_unstable();
+            while running.first().is_some_and(|(end, _)| *end <= now) {
+                let (end, since) = running.remove(0);
+                overload.finish(since, end);
+                if step > steps / 2 {
+                    longest = longest.max(end - since);
+                }
+            }
+            for (class, rate) in per_step.iter().enumerate() {
+                due[class] += rate;
+                while due[class] >= 1.0 {
+                    due[class] -= 1.0;
+                    came[class] += u64::from(step > steps / 2);
+                    if !overload.begin(class) {
+                        continue;
+                    }
+                    answered[class] += u64::from(step > steps / 2);
+                    let place = places.iter_mut().min().unwrap();
+                    chance = chance
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    *place = now.max(*place) + IDLE / 2 + (chance >> 33) % IDLE;
+                    running.push((*place, now));
+                }
+            }
+        }
+        for (end, since) in running {
+            overload.finish(since, end);
+        }
+        (answered, came, longest)
+    }
+
+    #[test]
+    fn at_five_times_capacity_high_classes_are_answered_and_low_ones_refused() {
+        let overload = overload(2);
+        // Four are answered per millisecond at most.
+        run(&overload, &[0.3, 0.3, 0.4], 5_000);
+        assert!((IDLE as f64 * 0.9..IDLE as f64 * 1.2).contains(&overload.idle()));
+        let (answered, came, longest) = run(&overload, &[2.0, 8.0, 10.0], 40_000);
+        let all: u64 = answered.iter().sum();
+        // All that can be answered is, and of the highest class everybody.
+        assert!(all >= 20_000 * 4 * 9 / 10, "{answered:?} of {came:?}");
+        assert!(
+            answered[0] >= came[0] * 99 / 100,
+            "{answered:?} of {came:?}"
+        );
+        assert!(answered[1] > 4 * answered[2], "{answered:?}");
+        assert!(longest <= 3 * IDLE, "{longest}");
+    }
+
+    #[test]
+    fn nobody_is_refused_while_there_is_room_and_the_limit_follows_what_changes() {
+        let overload = overload(0);
+        let (answered, came, _) = run(&overload, &[3.5], 20_000);
+        assert_eq!(answered, came);
+        // A long overload does not pass for normal.
+        run(&overload, &[30.0], 60_000);
+        assert!(overload.idle() < IDLE as f64 * 1.3, "{}", overload.idle());
+        let (limit, _) = overload.state();
+        assert!((30..=80).contains(&limit), "{limit}");
+    }
+}

@@ -1,0 +1,172 @@
+//! Scripts at the stages of a request: lent what a stage is about, before a coprocessor is told of it on the way in, and after
+//! it on the way out.
+//!
+//! A call runs in the worker, within its budget. Where one has taken long, later ones of the same hook run beside the worker
+//! ([`Offload`](crate::shared::offload::Offload)), so that its neighbours wait for it once at most.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use http::{HeaderMap, StatusCode};
+use ogive_coprocessor::{
+    ContextEntries, Control, Message, MessageBody, ReplyBody, Stage,
+    headers::{Peer, kept},
+};
+use ogive_script::{Exchange, Outcome, Scripts, exchange::Members};
+use ogive_telemetry::codes;
+
+use super::{
+    body,
+    change::Change,
+    run::{CoprocessorRun, OperationCoprocessor},
+};
+use crate::shared::error::RequestError;
+
+impl CoprocessorRun<'_> {
+    /// Calls what a script has registered for a stage. `None` if that is nothing.
+    pub(crate) async fn call_script(
+        &self,
+        scripts: &Arc<Scripts>,
+        operation: Option<&OperationCoprocessor<'_>>,
+        message: &Message<'_>,
+    ) -> Result<Option<Change>, RequestError> {
+        let stage = message.stage;
+        let subgraph = message.service_name.unwrap_or_default();
+        let hook = match scripts.hook(stage, subgraph) {
+            Ok(Some(hook)) => hook,
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(self.script_failed(stage, &error)),
+        };
+        let mut exchange = self.lent(scripts, message);
+        let (exchange, outcome) = if hook.is_long() {
+            exchange.context = self.entries.borrow().clone();
+            exchange.own = operation.map(|of| of.own.borrow().clone());
+            let before = (exchange.context.clone(), exchange.own.clone());
+            let shared = Arc::clone(scripts);
+            let called = self.offload.run(move || shared.call(&hook, exchange));
+            let (mut exchange, outcome) = called.await;
+            // Others of the same request may have changed it meanwhile.
+            merge(&before.0, &exchange.context, &mut self.entries.borrow_mut());
+            if let (Some(of), Some(before), Some(after)) =
+                (operation, &before.1, exchange.own.take())
+            {
+                merge(before, &after, &mut of.own.borrow_mut());
+            }
+            (exchange, outcome)
+        } else {
+            exchange.context = self.entries.take();
+            exchange.own = operation.map(|of| of.own.take());
+            let (mut exchange, outcome) = scripts.call(&hook, exchange);
+            *self.entries.borrow_mut() = std::mem::take(&mut exchange.context);
+            if let (Some(of), Some(own)) = (operation, exchange.own.take()) {
+                *of.own.borrow_mut() = own;
+            }
+            (exchange, outcome)
+        };
+        match outcome {
+            Ok(None) => Ok(Some(change(exchange, message))),
+            Ok(Some(ended)) => Ok(Some(ending(ended))),
+            Err(error) => Err(self.script_failed(stage, &error)),
+        }
+    }
+
+    /// What a stage lends, but for the context.
+    fn lent(&self, scripts: &Scripts, message: &Message<'_>) -> Exchange {
+        let mut exchange = Exchange::new(message.stage);
+        exchange.id.clone_from(&self.id);
+        exchange.headers = message.headers.cloned().unwrap_or_default();
+        if let Some(head) = self.head.get() {
+            exchange.method = head.method.as_str().to_owned();
+            exchange.client_uri.clone_from(&head.path);
+            exchange.uri.clone_from(&head.path);
+            if message.stage == Stage::SubgraphRequest {
+                exchange.client.clone_from(&head.headers);
+            }
+        } else {
+            exchange.method = message.method.unwrap_or_default().to_owned();
+        }
+        if let Some(uri) = message.uri.or(message.path) {
+            exchange.uri = uri.to_owned();
+        }
+        let id = message.subgraph_request_id;
+        exchange.subgraph_request_id = id.unwrap_or_default().to_owned();
+        exchange.subgraph = message.service_name.unwrap_or_default().to_owned();
+        exchange.status = message.status_code.unwrap_or(200);
+        exchange.is_primary = !message.is_later_part;
+        if let (true, Some(MessageBody::Json(json))) = (scripts.looks_at_bodies(), message.body) {
+            exchange.body = Members::read(json).unwrap_or_default();
+        }
+        exchange
+    }
+
+    /// Tells the operator that a script failed. The error ends the request.
+    pub(crate) fn script_failed(
+        &self,
+        stage: Stage,
+        error: &dyn std::fmt::Display,
+    ) -> RequestError {
+        tracing::error!(stage = stage.name(), cause = %error, id = self.id, "a script failed");
+        RequestError {
+            status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
+            ..RequestError::http(codes::SCRIPT_FAILED, "the request could not be processed")
+        }
+    }
+}
+
+/// What a script has made of what it was lent.
+fn change(exchange: Exchange, message: &Message<'_>) -> Change {
+    let peer = match message.stage {
+        Stage::SubgraphRequest | Stage::SubgraphResponse => Peer::Subgraph,
+        _ => Peer::Client,
+    };
+    let none = HeaderMap::new();
+    let before = message.headers.unwrap_or(&none);
+    let headers = exchange.headers;
+    let status = exchange.has_new_status.then_some(exchange.status);
+    Change {
+        control: Control::Continue,
+        headers: exchange
+            .has_new_headers
+            .then(|| kept(before, headers, peer)),
+        body: exchange.body.changed().map(ReplyBody::Json),
+        status_code: status.and_then(|status| StatusCode::from_u16(status).ok()),
+        uri: exchange.has_new_uri.then_some(exchange.uri),
+    }
+}
+
+/// What a script ends a request with.
+fn ending(ended: Outcome) -> Change {
+    let status = StatusCode::from_u16(ended.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let message = ended.message.unwrap_or_else(|| {
+        let reason = status.canonical_reason();
+        reason.unwrap_or("the request was ended").to_owned()
+    });
+    let body = ended.body;
+    let body = body.unwrap_or_else(|| body::error(&message, codes::SCRIPT_BREAK).into());
+    Change {
+        control: Control::Break(status),
+        headers: None,
+        body: Some(ReplyBody::Json(body)),
+        status_code: None,
+        uri: None,
+    }
+}
+
+/// Takes what was changed between two states over into a third.
+fn merge(before: &ContextEntries, after: &ContextEntries, into: &mut ContextEntries) {
+    let names: BTreeSet<&str> = before
+        .iter()
+        .chain(after.iter())
+        .map(|(name, _)| name)
+        .collect();
+    for name in names {
+        let (old, new) = (before.get(name), after.get(name));
+        if old.map(|value| value.get()) == new.map(|value| value.get()) {
+            continue;
+        }
+        match new {
+            // What is too much was refused when the script set it; what others have left since comes first.
+            Some(value) => drop(into.set(name, value.to_owned())),
+            None => into.remove(name),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Which calls of scripts are not offered here.
+
+use std::collections::BTreeSet;
+
+use rhai::{ASTNode, Expr, Stmt};
+
+use crate::{ProgramError, program::Program, scripts::Scripts};
+
+/// A call that nobody answers.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Call {
+    /// The function, with its module.
+    pub name: String,
+    /// Where it is called.
+    pub at: String,
+}
+
+/// Functions that are offered, besides those of the language.
+const OFFERED: [&str; 42] = [
+    "map_request",
+    "map_response",
+    "log_error",
+    "log_warn",
+    "log_info",
+    "log_debug",
+    "log_trace",
+    "print",
+    "debug",
+    "base64::encode",
+    "base64::decode",
+    "json::encode",
+    "json::decode",
+    "json_encode",
+    "json_decode",
+    "sha256::digest",
+    "env::get",
+    "unix_now",
+    "unix_ms_now",
+    "uuid_v4",
+    "status_code_from_int",
+    "urlencode",
+    "urldecode",
+    "is_primary",
+    "contains",
+    "values",
+    "keys",
+    "remove",
+    "len",
+    "get",
+    "insert",
+    "upsert",
+    "to_string",
+    "to_int",
+    "Fn",
+    "call",
+    "curry",
+    "type_of",
+    "is_def_var",
+    "is_def_fn",
+    "is_shared",
+    "this",
+];
+
+/// Functions of the language.
+const LANGUAGE: &str = include_str!("language.txt");
+
+/// Looks at all calls of a program, and runs its entry points.
+pub fn check(program: &Program) -> Result<Vec<Call>, ProgramError> {
+    let mut known: BTreeSet<String> = OFFERED.iter().map(|name| (*name).to_owned()).collect();
+    known.extend(LANGUAGE.lines().map(str::to_owned));
+    let functions = program.ast.iter_functions();
+    known.extend(functions.map(|function| function.name.to_owned()));
+    let mut unknown = BTreeSet::new();
+    let mut imported = BTreeSet::new();
+    program.ast.walk(&mut |path: &[ASTNode<'_>]| {
+        match path.last() {
+            Some(ASTNode::Stmt(Stmt::Import(import, _))) => {
+                imported.insert(import.1.name.to_string());
+            }
+            Some(ASTNode::Stmt(Stmt::FnCall(call, at))) => note(call, *at, &known, &mut unknown),
+            Some(ASTNode::Expr(Expr::FnCall(call, at) | Expr::MethodCall(call, at))) => {
+                note(call, *at, &known, &mut unknown)
+            }
+            _ => {}
+        }
+        true
+    });
+    let is_imported = |call: &Call| {
+        let module = call.name.split("::").next().unwrap_or_default();
+        call.name.contains("::") && imported.contains(module)
+    };
+    let unknown = unknown
+        .into_iter()
+        .filter(|call| !is_imported(call))
+        .collect();
+    Scripts::start(program, String::new)?;
+    Ok(unknown)
+}
+
+fn note(
+    call: &rhai::FnCallExpr,
+    at: rhai::Position,
+    known: &BTreeSet<String>,
+    unknown: &mut BTreeSet<Call>,
+) {
+    let is_operator = !call
+        .name
+        .starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let name = if call.namespace.is_empty() {
+        call.name.to_string()
+    } else {
+        format!("{}::{}", call.namespace, call.name)
+    };
+    if !is_operator && !call.name.starts_with("anon$") && !known.contains(&name) {
+        unknown.insert(Call {
+            name,
+            at: at.to_string(),
+        });
+    }
+}

@@ -1,0 +1,173 @@
+//! Scripts as they are read: parsed once, with all that they import.
+
+use std::{
+    cell::Cell,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use ogive_files::Pipes;
+use rhai::{
+    AST, Engine, Scope,
+    module_resolvers::{DummyModuleResolver, FileModuleResolver},
+};
+
+use crate::{ProgramError, modules, objects};
+
+/// What one call may need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Most operations.
+    pub operations: u64,
+    /// Longest time.
+    pub time: Duration,
+    /// Most calls within one another.
+    pub calls: usize,
+    /// Most bytes of a text, items of a list or members of an object.
+    pub size: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            operations: 500_000,
+            time: Duration::from_millis(100),
+            calls: 64,
+            size: 1 << 20,
+        }
+    }
+}
+
+/// Scripts that were read.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) ast: AST,
+    pub(crate) limits: Limits,
+    /// What they were read from.
+    text: String,
+}
+
+/// The same text under the same limits is the same program.
+impl PartialEq for Program {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.limits == other.limits
+    }
+}
+
+/// Largest file of a script.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Most files of scripts.
+const FILES_MAX: usize = 1_000;
+
+impl Program {
+    /// Reads `main` in a folder, and what it imports from there.
+    pub fn read(folder: &str, main: &str, limits: Limits) -> Result<Self, ProgramError> {
+        let path = Path::new(folder).join(main);
+        let text = read(&path)?;
+        let mut engine = engine(limits);
+        engine.set_module_resolver(FileModuleResolver::new_with_path(folder));
+        let ast = engine.compile_into_self_contained(&Scope::new(), &text);
+        let ast = ast.map_err(|error| ProgramError(format!("`{}`: {error}", path.display())))?;
+        let mut all = text;
+        for file in files(Path::new(folder))? {
+            if file != path {
+                all.push_str(&read(&file)?);
+            }
+        }
+        Ok(Program {
+            ast,
+            limits,
+            text: all,
+        })
+    }
+
+    /// Whether a word stands in it anywhere, be it in a comment.
+    pub(crate) fn mentions(&self, word: &str) -> bool {
+        self.text.contains(word)
+    }
+}
+
+fn read(path: &Path) -> Result<String, ProgramError> {
+    let text = ogive_files::read_text(path, FILE_BYTES_MAX, Pipes::Refused);
+    text.map_err(|error| {
+        ProgramError(format!(
+            "cannot read the script `{}`: {error}",
+            path.display()
+        ))
+    })
+}
+
+/// The scripts of a folder and the folders in it, in order of their names.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, ProgramError> {
+    let (mut open, mut out) = (vec![folder.to_owned()], Vec::new());
+    while let Some(folder) = open.pop() {
+        let fail = |error: std::io::Error| {
+            ProgramError(format!(
+                "cannot read the folder `{}`: {error}",
+                folder.display()
+            ))
+        };
+        for entry in std::fs::read_dir(&folder).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "rhai")
+            {
+                out.push(path);
+            }
+            if out.len() + open.len() > FILES_MAX {
+                return Err(ProgramError(format!(
+                    "there are more than {FILES_MAX} scripts"
+                )));
+            }
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+thread_local! {
+    /// When the call of this thread has to end.
+    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Runs something that has to end in a while.
+pub(crate) fn within<T>(time: Duration, run: impl FnOnce() -> T) -> T {
+    DEADLINE.set(Some(Instant::now() + time));
+    let done = run();
+    DEADLINE.set(None);
+    done
+}
+
+/// After how many operations the clock is looked at.
+const LOOK: u64 = 1_024;
+
+/// The language as it is offered.
+pub(crate) fn engine(limits: Limits) -> Engine {
+    let mut engine = Engine::new();
+    engine
+        .set_max_operations(limits.operations)
+        .set_max_call_levels(limits.calls)
+        .set_max_expr_depths(64, 32)
+        .set_max_string_size(limits.size)
+        .set_max_array_size(limits.size / 16)
+        .set_max_map_size(limits.size / 64)
+        .set_max_modules(FILES_MAX)
+        .set_module_resolver(DummyModuleResolver::new())
+        .disable_symbol("eval")
+        .on_progress(|operations| {
+            if operations % LOOK != 0 {
+                return None;
+            }
+            let is_late = DEADLINE
+                .get()
+                .is_some_and(|deadline| Instant::now() >= deadline);
+            is_late.then(|| "its time is over".into())
+        });
+    modules::register(&mut engine);
+    objects::register(&mut engine);
+    engine
+}

@@ -1,0 +1,107 @@
+//! Scripts that mean harm, or only do it: each call ends within its limits, and the next one is served.
+
+use std::time::{Duration, Instant};
+
+use ogive_coprocessor::Stage;
+use ogive_script::{Limits, Program, ScriptError};
+
+use super::{Folder, exchange, started};
+
+/// What a call of a hook with this body comes to.
+fn outcome(body: &str) -> Result<Option<ogive_script::Outcome>, ScriptError> {
+    let script = format!(
+        "fn deep(n) {{ deep(n + 1) }}\nfn supergraph_service(service) {{ service.map_request(|request| {{ {body} }}); }}\n"
+    );
+    let folder = Folder::with(&[("main.rhai", &script)]);
+    let scripts = started(&folder.program(Limits::default()));
+    let hook = scripts.hook(Stage::SupergraphRequest, "").unwrap().unwrap();
+    let begun = Instant::now();
+    let lent = exchange(Stage::SupergraphRequest, "a=1", "{\"query\":\"{ a }\"}");
+    let (_, outcome) = scripts.call(&hook, lent);
+    // Far more than the limit, for a machine with much else to do.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{body}");
+    outcome
+}
+
+#[test]
+fn whatever_a_script_does_it_is_bounded() {
+    for body in [
+        "loop { }",
+        "let n = 0; while true { n += 1; }",
+        "deep(0)",
+        "let a = \"x\"; loop { a += a; }",
+        "let a = []; loop { a.push(a); }",
+        "let a = #{}; let n = 0; loop { a[n.to_string()] = \"xxxxxxxx\"; n += 1; }",
+        "let a = blob(1000000000);",
+        "let a = \"x\"; a.pad(1000000000, \"y\");",
+        "let a = []; a.pad(1000000000, 1);",
+        "for n in 0..1000000000 { request.context[n.to_string()] = n; }",
+    ] {
+        let found = outcome(body);
+        assert!(
+            matches!(found, Err(ScriptError::Limit(_))),
+            "{body}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn what_scripts_may_not_do_fails() {
+    for body in [
+        "sleep(1000)",
+        "sleep(1000.0)",
+        "request.headers[\"a b\"] = \"1\"",
+        "request.headers[\"a\"] = \"1\\r\\nx: 2\"",
+        "request.subgraph.headers[\"a\"] = \"1\"",
+        "throw #{ status: 99 }",
+        "throw #{ status: \"401\" }",
+        "nothing()",
+        "throw \"text\"",
+    ] {
+        let found = outcome(body);
+        assert!(
+            matches!(found, Err(ScriptError::Failed(_))),
+            "{body}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn ten_thousand_entries_of_the_context_are_kept_or_refused_but_never_more() {
+    let body = "for n in 0..10000 { request.context[`entry ${n}`] = \"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\"; }";
+    assert!(outcome(body).is_err());
+}
+
+#[test]
+fn what_takes_long_is_known_to() {
+    let script = "fn supergraph_service(service) { service.map_request(|request| { if request.headers[\"a\"] == \"1\" { loop { } } }); }";
+    let folder = Folder::with(&[("main.rhai", script)]);
+    let scripts = started(&folder.program(Limits::default()));
+    let hook = scripts.hook(Stage::SupergraphRequest, "").unwrap().unwrap();
+    assert!(!hook.is_long());
+    let ask = |value: &str| scripts.call(&hook, exchange(Stage::SupergraphRequest, value, ""));
+    assert!(ask("a=1").1.is_err());
+    assert!(hook.is_long());
+    assert_eq!(ask("a=2").1, Ok(None), "what failed once harms nobody else");
+}
+
+#[test]
+fn scripts_that_cannot_be_used_are_refused() {
+    for (text, why) in [
+        ("fn supergraph_service(service) {", "main.rhai"),
+        ("eval(\"1\")", "main.rhai"),
+        (
+            "import \"missing\" as m;\nfn supergraph_service(service) { }",
+            "missing",
+        ),
+    ] {
+        let folder = Folder::with(&[("main.rhai", text)]);
+        let path = folder.0.to_str().unwrap();
+        let error = Program::read(path, "main.rhai", Limits::default()).unwrap_err();
+        assert!(error.to_string().contains(why), "{text}: {error}");
+    }
+    let folder = Folder::with(&[("main.rhai", "fn supergraph_service(service) { nothing(); }")]);
+    let program = folder.program(Limits::default());
+    assert!(ogive_script::Scripts::start(&program, String::new).is_err());
+    assert!(Program::read("/nowhere", "main.rhai", Limits::default()).is_err());
+}

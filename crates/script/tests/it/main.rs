@@ -1,0 +1,84 @@
+//! Scripts as users of Apollo Router write them, each with what goes in and what has to come out; hostile ones; and what
+//! `check` says. The scripts are data: `cases.txt`.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod cases;
+mod hostile;
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_coprocessor::Stage;
+use ogive_script::{Exchange, Limits, Program, Scripts, exchange::Members};
+
+/// A folder of scripts; gone with the test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn with(files: &[(&str, &str)]) -> Folder {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ogive-script-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        for (name, text) in files {
+            std::fs::write(path.join(name), text).unwrap();
+        }
+        Folder(path)
+    }
+    pub(crate) fn program(&self, limits: Limits) -> Program {
+        Program::read(self.0.to_str().unwrap(), "main.rhai", limits).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn started(program: &Program) -> Scripts {
+    Scripts::start(program, || "type Query { me: String }".to_owned()).unwrap()
+}
+
+pub(crate) fn stage(name: &str) -> Stage {
+    let mut all = Stage::ALL.into_iter();
+    all.find(|stage| stage.name() == name)
+        .unwrap_or_else(|| panic!("{name}"))
+}
+
+pub(crate) fn headers(text: &str) -> HeaderMap {
+    let mut out = HeaderMap::new();
+    for line in text
+        .split(';')
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
+        let (name, value) = line.split_once('=').unwrap();
+        let name = HeaderName::from_bytes(name.trim().as_bytes()).unwrap();
+        out.append(name, HeaderValue::from_str(value.trim()).unwrap());
+    }
+    out
+}
+
+/// An exchange with something in it.
+pub(crate) fn exchange(at: Stage, sent: &str, body: &str) -> Exchange {
+    let mut exchange = Exchange::new(at);
+    exchange.headers = headers(sent);
+    exchange.client = headers("x-client=1");
+    exchange.method = "POST".into();
+    exchange.uri = "http://products.local:4001/graphql?a=1".into();
+    exchange.subgraph = "products".into();
+    exchange.id = "id-1".into();
+    exchange.body = Members::read(body.as_bytes()).unwrap_or_default();
+    exchange
+}
+
+/// A body as it is after a script.
+pub(crate) fn text(body: Option<Bytes>) -> String {
+    body.map_or_else(String::new, |body| {
+        String::from_utf8(body.to_vec()).unwrap()
+    })
+}

@@ -1,0 +1,277 @@
+//! Redis, from any thread: asked on a thread of its own, left alone while it does not answer.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use redis::{AsyncCommands, FromRedisValue, RedisResult, Script};
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex, Notify, oneshot},
+    time::{sleep, timeout},
+};
+
+use crate::{
+    connection::{Connection, Source},
+    options::{StoreError, StoreOptions},
+};
+
+/// How often Redis is looked for while it does not answer. No request waits for that.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often a process says that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// After how many seconds without that it is not.
+const GONE_SECONDS: u64 = 5;
+
+/// Says that a process is there, and gives how many are.
+static PROCESSES: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "local now = tonumber(redis.call('TIME')[1])
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
+redis.call('EXPIRE', KEYS[1], 60)
+return redis.call('ZCARD', KEYS[1])",
+    )
+});
+
+struct Shared {
+    source: Source,
+    options: StoreOptions,
+    connection: Mutex<Option<Connection>>,
+    /// Whether it did not answer when it was asked last.
+    is_away: AtomicBool,
+    /// Wakes who looks for it.
+    lost: Notify,
+    processes: AtomicU64,
+}
+
+/// Redis, from any thread. Dropped with its last clone.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+    handle: Handle,
+    /// Ends the thread.
+    _stop: Arc<oneshot::Sender<()>>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.options.fmt(f)
+    }
+}
+
+impl Store {
+    /// A store that is not connected yet. Fails if the options make no sense, not if Redis is away.
+    pub fn new(options: StoreOptions) -> Result<Self, StoreError> {
+        // The client of Redis asks for what the process has; it stays if there is one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let source = Source::new(&options)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(StoreError::Thread)?;
+        let handle = runtime.handle().clone();
+        let shared = Arc::new(Shared {
+            source,
+            options,
+            connection: Mutex::default(),
+            is_away: AtomicBool::new(false),
+            lost: Notify::new(),
+            processes: AtomicU64::new(1),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let beating = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("store".to_owned());
+        let run = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = beating.heartbeat() => {}
+                    _ = stopped => {}
+                }
+            });
+        };
+        thread.spawn(run).map_err(StoreError::Thread)?;
+        let _stop = Arc::new(stop);
+        Ok(Store {
+            shared,
+            handle,
+            _stop,
+        })
+    }
+
+    /// What it was made with.
+    pub fn options(&self) -> &StoreOptions {
+        &self.shared.options
+    }
+
+    /// How many processes share it, as far as is known; at least this one.
+    pub fn processes(&self) -> u64 {
+        self.shared.processes.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Whether it did not answer when it was asked last. Who asks then is told so at once.
+    pub fn is_away(&self) -> bool {
+        self.shared.is_away.load(Ordering::Relaxed)
+    }
+
+    /// What lies at a key. Waits for no longer than the timeout.
+    pub async fn get(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let key = self.shared.key(key);
+        let ask = move |mut connection: Connection| async move { connection.get(key).await };
+        self.ask(ask).await
+    }
+
+    /// Lays something at a key, to be kept for so long, without waiting for it.
+    pub fn put(&self, key: &str, value: String, kept: Duration) {
+        let key = self.shared.key(key);
+        let shared = Arc::clone(&self.shared);
+        self.spawn(async move {
+            let seconds = kept.as_secs().max(1);
+            let _: Result<(), _> = shared
+                .ask(async move |mut connection| connection.set_ex(key, value, seconds).await)
+                .await;
+        });
+    }
+
+    /// Runs a script of one key; waits for no longer than the timeout.
+    pub(crate) async fn run<T: FromRedisValue + Send + 'static>(
+        &self,
+        script: &'static Script,
+        key: &str,
+        arguments: Vec<u64>,
+    ) -> Result<T, StoreError> {
+        let key = self.shared.key(key);
+        let ask = move |connection| invoke(script, key, arguments, connection);
+        self.ask(ask).await
+    }
+
+    /// Asks on the thread of the store.
+    async fn ask<T, F>(
+        &self,
+        ask: impl FnOnce(Connection) -> F + Send + 'static,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = RedisResult<T>> + Send,
+    {
+        if self.is_away() {
+            return Err(StoreError::Unavailable);
+        }
+        let shared = Arc::clone(&self.shared);
+        let work = async move { shared.ask(ask).await };
+        match self.handle.spawn(work).await {
+            Ok(answer) => answer,
+            Err(_) => Err(StoreError::Unavailable),
+        }
+    }
+
+    /// Does something on the thread of the store.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(work);
+    }
+}
+
+async fn invoke<T: FromRedisValue>(
+    script: &Script,
+    key: String,
+    arguments: Vec<u64>,
+    mut connection: Connection,
+) -> RedisResult<T> {
+    let mut invocation = script.key(key);
+    for argument in arguments {
+        invocation.arg(argument);
+    }
+    invocation.invoke_async(&mut connection).await
+}
+
+impl Shared {
+    fn key(&self, key: &str) -> String {
+        format!("{}:{key}", self.options.namespace)
+    }
+
+    /// Asks, unless it is known not to answer.
+    async fn ask<T, F>(&self, ask: impl FnOnce(Connection) -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        if self.is_away.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable);
+        }
+        let answer = self.try_ask(ask).await;
+        if let Err(error) = &answer {
+            self.is_lost(error).await;
+        }
+        answer
+    }
+
+    async fn try_ask<T, F>(&self, ask: impl FnOnce(Connection) -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        let asked = async { Ok(ask(self.connected().await?).await?) };
+        match timeout(self.options.timeout, asked).await {
+            Ok(answer) => answer,
+            Err(_) => Err(StoreError::Timeout),
+        }
+    }
+
+    async fn is_lost(&self, error: &StoreError) {
+        if !self.is_away.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "Redis does not answer: this process goes on without it, and looks for it");
+            self.lost.notify_one();
+        }
+        self.forget().await;
+    }
+
+    /// Whatever is wrong with a connection may be wrong for good: a server that was replaced, for instance.
+    async fn forget(&self) {
+        if let Ok(mut connection) = self.connection.try_lock() {
+            *connection = None;
+        }
+    }
+
+    async fn connected(&self) -> Result<Connection, StoreError> {
+        let mut kept = self.connection.lock().await;
+        if let Some(connection) = &*kept {
+            return Ok(connection.clone());
+        }
+        let connection = self.source.connect(self.options.timeout).await?;
+        *kept = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// Says that this process is there, and looks for Redis while it is away.
+    async fn heartbeat(&self) {
+        let id = random_id();
+        loop {
+            let key = self.key("processes");
+            let arguments = vec![id, GONE_SECONDS];
+            let ask = |connection| invoke(&PROCESSES, key, arguments, connection);
+            match self.try_ask::<u64, _>(ask).await {
+                Ok(found) => {
+                    self.processes.store(found, Ordering::Relaxed);
+                    if self.is_away.swap(false, Ordering::Relaxed) {
+                        tracing::info!("Redis answers again");
+                    }
+                }
+                Err(error) => self.is_lost(&error).await,
+            }
+            if self.is_away.load(Ordering::Relaxed) {
+                sleep(PAUSE).await;
+            } else {
+                let _ = timeout(HEARTBEAT, self.lost.notified()).await;
+            }
+        }
+    }
+}
+
+/// A number that no other process has.
+fn random_id() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
