@@ -157,7 +157,9 @@ fn has_room<'k>(
     durable_max: usize,
 ) -> bool {
     let is_durable = |key: &&ChannelKey| matches!(key, ChannelKey::Durable { .. });
-    !is_durable(&wanted) || known.filter(is_durable).count() < durable_max
+    // One that everybody has left is replaced.
+    let others = known.filter(|key| is_durable(key) && *key != wanted);
+    !is_durable(&wanted) || others.count() < durable_max
 }
 
 impl std::fmt::Debug for Provider {
@@ -185,5 +187,6 @@ mod tests {
         assert!(has_room(known.iter(), &durable("3"), 3));
         assert!(!has_room(known.iter(), &durable("3"), 2));
         assert!(has_room(known.iter(), &named, 2));
+        assert!(has_room(known.iter(), &durable("2"), 2));
     }
 }

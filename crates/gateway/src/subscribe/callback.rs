@@ -2,7 +2,7 @@
 //! subgraph's answers, handed to the subscription, which may be on any worker.
 //!
 //! Nobody is asked who he is: whoever knows the id and the secret of a subscription is who was told them. Of an id that is
-//! none nothing is read. The statuses are those of the protocol: 204 for a `check`, 202 for what was accepted, 400 for what
+//! none nothing is kept. The statuses are those of the protocol: 204 for a `check`, 202 for what was accepted, 400 for what
 //! is not understood, 404 for a subscription that is over.
 
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};

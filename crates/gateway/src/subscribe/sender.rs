@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request::Parts};
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::Caller;
-use ogive_server::{ClientCertificate, parts::PartStream};
+use ogive_server::{ClientCertificate, ResponseBody, parts::PartStream};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -37,7 +37,8 @@ pub(crate) struct OperationSender {
 pub(crate) enum Answer {
     Whole(Bytes),
     Stream(Box<Subscriber>),
-    Parts(PartStream),
+    /// With what holds their memory.
+    Parts(PartStream, ResponseBody),
 }
 
 /// An operation on its way.
@@ -55,7 +56,7 @@ impl OperationSender {
             let mut body = answering.await.into_body();
             match (slot.take(), body.take_parts()) {
                 (Some(subscriber), _) => Answer::Stream(Box::new(subscriber)),
-                (None, Some(parts)) => Answer::Parts(parts),
+                (None, Some(parts)) => Answer::Parts(parts, body),
                 (None, None) => Answer::Whole(body.to_vec().into()),
             }
         })

@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderName};
 use ogive_base::Reservation;
 use ogive_identity::Caller;
 use ogive_net::Rest;
-use ogive_server::{Upgraded, parts::PartStream};
+use ogive_server::{ResponseBody, Upgraded, parts::PartStream};
 use ogive_stream::{
     Action, Close, Protocol, Received, Session, SessionLimits, WebSocket, WebSocketLimits,
     session::Heartbeat,
@@ -115,7 +115,7 @@ enum Turn {
 enum OperationState {
     PendingAnswer(PendingAnswer),
     Streaming(Box<Subscriber>),
-    Parts(PartStream),
+    Parts(PartStream, ResponseBody),
 }
 
 struct SessionOperation {
@@ -186,7 +186,7 @@ impl Driver {
             let operation = &mut self.operations[at];
             let step = match &mut operation.state {
                 OperationState::Streaming(subscriber) => subscriber.poll_step(cx),
-                OperationState::PendingAnswer(_) | OperationState::Parts(_) => Poll::Pending,
+                OperationState::PendingAnswer(_) | OperationState::Parts(..) => Poll::Pending,
             };
             match step {
                 Poll::Pending => n_quiet += 1,
@@ -249,7 +249,7 @@ impl Driver {
                     let answer = answering.as_mut().poll(cx);
                     answer.map(|answer| Turn::Answered(at, answer))
                 }
-                OperationState::Parts(parts) => {
+                OperationState::Parts(parts, _) => {
                     let part = parts.as_mut().poll_next(cx);
                     part.map(|part| Turn::Part(at, part))
                 }
@@ -302,8 +302,8 @@ impl Driver {
                 Ok(())
             }
             Turn::Answered(at, Answer::Whole(response)) => self.answered(at, &response).await,
-            Turn::Answered(at, Answer::Parts(parts)) => {
-                self.operations[at].state = OperationState::Parts(parts);
+            Turn::Answered(at, Answer::Parts(parts, memory)) => {
+                self.operations[at].state = OperationState::Parts(parts, memory);
                 Ok(())
             }
             Turn::Part(at, part) => self.part(at, part).await,

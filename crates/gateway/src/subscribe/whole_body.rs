@@ -30,8 +30,12 @@ pub(crate) async fn read_whole<B: RequestBody>(
     let mut read = BytesMut::new();
     let reading = async {
         while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-            let data = frame.ok().and_then(|frame| frame.into_data().ok());
-            let Some(data) = data else { continue };
+            let Ok(frame) = frame else {
+                return Err(refusal(400, "the request's body could not be read"));
+            };
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
             if read.len() + data.remaining() > bytes_max {
                 return Err(refusal(413, "the request's body is too large"));
             }

@@ -141,6 +141,8 @@ impl CallbackSubscription {
             return CallbackAnswer::Over;
         }
         lock(&self.ended).get_or_insert(ended);
+        // Nobody need wait for a `check` any more.
+        self.checked.notify_one();
         // Whoever reads sees that nothing comes any more, and why.
         *feed = None;
         CallbackAnswer::Accepted

@@ -35,7 +35,7 @@ pub(crate) const CALLBACK_FAULTS: &[(&str, &str, &str)] = &[
     (
         "callback: for a subscription that is none, or over",
         "",
-        "404, and nothing is read",
+        "404, and what comes is thrown away",
     ),
     (
         "callback: an event before a `check`",
