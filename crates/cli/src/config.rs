@@ -11,9 +11,10 @@ use ogive_config::{
     migrate::{Format, Migration},
 };
 
-use ogive_gateway::unusable;
+use ogive_files::Pipes;
+use ogive_gateway::{SchemaState, unusable};
 
-use crate::{environment, load, terminal};
+use crate::{environment, load, serve_arguments::restricted, terminal};
 
 /// Arguments of `ogive config`.
 #[derive(clap::Args)]
@@ -71,7 +72,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let config = load::config_checked(file)?;
             let url = unusable::supergraph_url(&config.supergraph).ok();
             let warning = url.and_then(|usable| usable.warning).map(str::to_owned);
-            let notes = config.notes().into_iter().chain(warning);
+            let notes = match supergraph_notes(&config)? {
+                Some(notes) => notes,
+                None => config.notes(),
+            };
+            let notes = notes.into_iter().chain(warning);
             for note in notes.chain(not_there(&config)) {
                 terminal::remark(&format!("warning: {note}"));
             }
@@ -104,6 +109,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What `ogive serve` would say of the supergraph that the configuration names, if it is here; an error if it would not serve
+/// it.
+fn supergraph_notes(config: &Config) -> Result<Option<Vec<String>>> {
+    let supergraph = &config.supergraph;
+    let path = match (&supergraph.url, &supergraph.subgraphs, &supergraph.path) {
+        (None, None, Some(path)) if Path::new(path).is_file() => Path::new(path),
+        _ => return Ok(None),
+    };
+    let remedy = "check `supergraph.path` in the configuration";
+    let supergraph = load::supergraph_named(path, remedy, Pipes::Refused)?;
+    ogive_gateway::authorize::check(&supergraph, config).map_err(|what| restricted(&what))?;
+    Ok(Some(SchemaState::new(supergraph, config).1))
 }
 
 /// What is often put beside the configuration only where it is served.

@@ -16,6 +16,7 @@ const LISTEN: &str = "127.0.0.1:4000";
                   While there are errors, they are shown here and in GraphiQL, and the last good graph serves on.\n\
                   A running subgraph that does not answer is served with its last known schema.\n\n\
                   Introspection is on, subscriptions are served, messages of subgraph errors are shown, and plans and traces to whoever asks for them: GraphiQL has a tab for both.\n\
+                  What the graph restricts (`@authenticated` and the like) is restricted here, too: a `--config` with `authentication.router` says how callers are known.\n\
                   For production, use `ogive serve`.\n\n\
                   Environment: OGIVE_CONFIG, OGIVE_LISTEN, OGIVE_LOG, and OGIVE__section__key for every key of the configuration."
 )]

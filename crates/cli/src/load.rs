@@ -14,7 +14,7 @@ use ogive_config::{Config, Expansion, Override, PREFIX, codes, place_of};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
 use ogive_files::Pipes;
 use ogive_gateway::unusable::{self, Problem};
-use ogive_workshop::inputs::TEXT_BYTES_MAX;
+use ogive_workshop::{codes::UNREADABLE_INPUT, inputs::TEXT_BYTES_MAX};
 
 use crate::{
     environment,
@@ -69,11 +69,15 @@ impl ConfigErrors {
     fn error(mut self) -> anyhow::Error {
         let place = |d: &Diagnostic| d.labels.first().map_or(u32::MAX, |label| label.span.start);
         self.found.sort_by_key(place);
+        let twice = self.found.iter_mut();
+        for error in twice.filter(|d| d.code == codes::DUPLICATE_KEY && d.help.is_none()) {
+            error.help = Some("keep the one that is meant, and remove the other".to_owned());
+        }
         render_up_to(
             usize::MAX,
             self.found,
             &self.sources,
-            "correct the configuration and start again; `ogive serve` runs without one, too",
+            "correct this place of the configuration",
         )
     }
 }
@@ -192,14 +196,18 @@ fn secret(path: &str) -> Result<String, String> {
     text.map_err(|error| error.to_string())
 }
 
+/// What to do about a supergraph that is named by an argument.
+pub(crate) const SUPERGRAPH_ARGUMENT: &str =
+    "check the path given with `--supergraph`; `ogive demo` needs no file";
+
 /// Reads a supergraph file.
 pub(crate) fn supergraph(path: &Path, pipes: Pipes) -> Result<Supergraph> {
-    let text = read_from(
-        path,
-        pipes,
-        "supergraph",
-        "check the path given with `--supergraph`; `ogive demo` needs no file",
-    )?;
+    supergraph_named(path, SUPERGRAPH_ARGUMENT, pipes)
+}
+
+/// Reads a supergraph file; `remedy` says where it is named.
+pub(crate) fn supergraph_named(path: &Path, remedy: &str, pipes: Pipes) -> Result<Supergraph> {
+    let text = read_from(path, pipes, "supergraph", remedy)?;
     supergraph_text(&path.display().to_string(), &text)
 }
 
@@ -232,7 +240,8 @@ fn read_from(path: &Path, pipes: Pipes, what: &str, remedy: &str) -> Result<Stri
         _ => remedy,
     };
     let bytes = ogive_files::read(path, TEXT_BYTES_MAX, pipes).map_err(|error| {
-        terminal::error(
+        terminal::coded(
+            UNREADABLE_INPUT,
             format_args!("cannot read the {what} `{}`: {error}", path.display()),
             remedy,
         )
@@ -240,7 +249,8 @@ fn read_from(path: &Path, pipes: Pipes, what: &str, remedy: &str) -> Result<Stri
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|b| **b == b'\n').count();
-        terminal::error(
+        terminal::coded(
+            UNREADABLE_INPUT,
             format_args!("the {what} `{}` is not UTF-8 (line {line})", path.display()),
             "save the file as UTF-8",
         )

@@ -4,8 +4,9 @@ use std::{convert::Infallible, path::Path, sync::Arc};
 
 use anyhow::Result;
 use ogive_config::Config;
-use ogive_gateway::{Background, Gateway, shared::observe, shared::offload::Offload};
+use ogive_gateway::{Background, Gateway, StartError, shared::observe, shared::offload::Offload};
 use ogive_server::{Bound, ServeOptions, Threads, tls::listener_tls};
+use ogive_workshop::codes::ADDRESS_UNUSABLE;
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -122,12 +123,19 @@ fn gateway(arguments: &Arguments, config: &Config, missing: bool) -> Result<Arc<
 
 /// Starts what goes on beside requests, and says where it listens.
 fn start_background(config: &Config, gateway: &Arc<Gateway>) -> Result<Background> {
-    let background = Background::start(config, Arc::clone(gateway)).map_err(|error| {
-        terminal::error(
-            error,
-            "correct `telemetry` or `health_check` in the configuration",
-        )
-    })?;
+    let background =
+        Background::start(config, Arc::clone(gateway)).map_err(|error| match &error {
+            StartError::Address { .. } => terminal::coded(
+                ADDRESS_UNUSABLE,
+                error,
+                "choose another address for it; port 0 picks a free one",
+            ),
+            StartError::Other(_) => terminal::coded(
+                ogive_config::codes::UNUSABLE,
+                error,
+                "correct `telemetry` in the configuration",
+            ),
+        })?;
     if let Some(address) = background.metrics_address() {
         let path = &config.telemetry.exporters.metrics.prometheus.path.0;
         tracing::info!("metrics at http://{address}{path}");

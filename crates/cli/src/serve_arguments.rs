@@ -6,10 +6,13 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_config::{Config, WhenMissing, keys_set};
+use ogive_config::{AuthorizationDirectives, Config, WhenMissing, keys_set};
 use ogive_files::Pipes;
 use ogive_gateway::{GatewayOptions, SchemaState};
-use ogive_workshop::inputs::Inputs;
+use ogive_workshop::{
+    codes::{NO_SUPERGRAPH, SUPERGRAPH_RESTRICTED},
+    inputs::Inputs,
+};
 
 use crate::{
     composing::CACHE,
@@ -250,7 +253,7 @@ impl Arguments {
         };
         Err(terminal::error(
             format_args!("the configuration `{called}` {what}"),
-            "write it anew; to serve with what it says now, start again",
+            "write all of it anew: what protects may be in the part that is gone",
         ))
     }
     fn texts(&self) -> MutexGuard<'_, Texts> {
@@ -277,7 +280,8 @@ impl Arguments {
             .clone()
             .or_else(|| config.supergraph.path.as_ref().map(PathBuf::from));
         path.ok_or_else(|| {
-            terminal::error(
+            terminal::coded(
+                NO_SUPERGRAPH,
                 "no supergraph to serve",
                 "name one: `ogive serve --supergraph supergraph.graphql`, or set `supergraph.path` in the \
                  configuration; `--subgraphs` composes one, and `ogive demo` needs none",
@@ -304,19 +308,31 @@ impl Arguments {
     pub(crate) fn compile(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
         let supergraph = match &self.feed {
             Some(feed) => feed.supergraph()?,
-            None => load::supergraph(&self.supergraph_path(config)?, Pipes::Refused)?,
+            None => load::supergraph_named(
+                &self.supergraph_path(config)?,
+                match (&self.supergraph, &config.supergraph.path) {
+                    (None, Some(_)) => {
+                        "check `supergraph.path` in the configuration; `--supergraph` wins over it"
+                    }
+                    _ => load::SUPERGRAPH_ARGUMENT,
+                },
+                Pipes::Refused,
+            )?,
         };
         for warning in &supergraph.warnings {
             tracing::warn!(code = warning.code, "{}", warning.message);
         }
-        ogive_gateway::authorize::check(&supergraph, config).map_err(|error| {
-            terminal::error(
-                error,
-                "set `authorization.directives: enforce` in the configuration, and `authorization.claims` to say how \
-                 callers are known; or, if the subgraphs check by themselves who may see what, \
-                 `authorization.directives: ignore`",
-            )
-        })?;
+        let enforced;
+        let config = match ogive_gateway::authorize::check(&supergraph, config) {
+            Ok(()) => config,
+            // Nobody sees more than with `enforce`, and whoever develops need not set anything up to see the rest.
+            Err(what) if self.dev => {
+                tracing::warn!("{what}: {TO_BE_KNOWN}");
+                enforced = with_restrictions_enforced(config);
+                &enforced
+            }
+            Err(what) => return Err(restricted(&what)),
+        };
         let (mut state, notes) = SchemaState::new(supergraph, config);
         refuse_bad_tls(&state, config)?;
         for note in notes {
@@ -335,11 +351,38 @@ impl Arguments {
         };
         let mut options =
             GatewayOptions::load_with(&shown, crate::cedar::read).map_err(|error| {
-                terminal::error(error, "correct the file, or its name in the configuration")
+                terminal::coded(
+                    ogive_config::codes::UNUSABLE,
+                    error,
+                    "correct the file, or its name in the configuration",
+                )
             })?;
         options.dev_diagnostics = self.feed.as_ref().and_then(Feed::diagnostics);
         Ok(options)
     }
+}
+
+/// What whoever develops a restricted graph can do.
+const TO_BE_KNOWN: &str = "`ogive dev` enforces it, so fields that are restricted are null for whoever is not known. To be \
+     known, name a file with `--config` that sets `authentication.router.jwt` (or `api_keys`), and send the token with the \
+     operation: GraphiQL has a tab for headers. `authorization.directives: ignore` shows all of it to everybody";
+
+/// The refusal of a supergraph with restrictions.
+pub(crate) fn restricted(what: &str) -> anyhow::Error {
+    terminal::coded(
+        SUPERGRAPH_RESTRICTED,
+        what,
+        "set `authorization.directives: enforce` in the configuration, and say how callers are known: \
+         `authentication.router.jwt` (or `api_keys`, `introspection`, `client_certificate`), or `authorization.claims` for a \
+         proxy that knows them; only if every subgraph checks by itself who may see what, \
+         `authorization.directives: ignore`",
+    )
+}
+
+fn with_restrictions_enforced(config: &Config) -> Config {
+    let mut config = config.clone();
+    config.authorization.directives = AuthorizationDirectives::Enforce;
+    config
 }
 
 /// A configuration with which GraphiQL shows plans and traces, for whoever develops the graph. It is meant, so nobody is

@@ -7,14 +7,17 @@ use ogive_config::{Config, FileMode, Listen, LogFormat};
 use ogive_gateway::Gateway;
 use ogive_server::{Bound, ServeOptions};
 use ogive_telemetry::log::{self, Format};
+use ogive_workshop::codes::{ADDRESS_UNUSABLE, INVALID_ARGUMENT};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::{schedule, terminal};
 
 /// Checks an address given as an argument.
 pub(crate) fn parse_listen(text: &str) -> Result<Listen> {
-    Listen::parse(text)
-        .map_err(|remedy| terminal::error(format_args!("`{text}` is no address"), remedy))
+    Listen::parse(text).map_err(|remedy| {
+        let message = format_args!("`{text}` is no address");
+        terminal::coded(INVALID_ARGUMENT, message, remedy)
+    })
 }
 
 /// Sets logging up; an argument wins over the configuration.
@@ -26,7 +29,16 @@ pub(crate) fn start_log(config: &Config, argument: Option<&str>) -> Result<()> {
         },
         LogFormat::Json => Format::Json,
     };
-    log::init(filter, format)?;
+    log::init(filter, format).map_err(|error| match argument {
+        Some(_) => {
+            let remedy = "correct `--log`, or `OGIVE_LOG` in the environment";
+            terminal::coded(INVALID_ARGUMENT, error, remedy)
+        }
+        None => {
+            let remedy = "correct `log.filter` in the configuration";
+            terminal::coded(ogive_config::codes::UNUSABLE, error, remedy)
+        }
+    })?;
     // A panic costs one request; it must still be found by whoever reads the log.
     std::panic::set_hook(Box::new(|panic| {
         tracing::error!(
@@ -77,9 +89,11 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
 /// Binds an address.
 pub(crate) async fn bind(listen: &Listen, mode: FileMode) -> Result<Bound> {
     Bound::bind_with(&listen.0, mode).await.map_err(|error| {
-        terminal::error(
+        terminal::coded(
+            ADDRESS_UNUSABLE,
             format_args!("cannot listen on {}: {error}", listen.0),
-            "choose another address with `--listen HOST:PORT`; port 0 picks a free one",
+            "choose another address with `listen` in the configuration, or `--listen HOST:PORT`, which wins over it; port 0 \
+             picks a free one",
         )
     })
 }

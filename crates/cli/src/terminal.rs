@@ -48,13 +48,22 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
 
 /// An error with a remedy, in the form of the diagnostics.
 pub(crate) fn error(message: impl fmt::Display, remedy: &str) -> anyhow::Error {
+    written("", &message, remedy)
+}
+
+/// The same with a code that `ogive explain` knows.
+pub(crate) fn coded(code: &str, message: impl fmt::Display, remedy: &str) -> anyhow::Error {
+    written(&format!("[{code}]"), &message, remedy)
+}
+
+fn written(code: &str, message: &dyn fmt::Display, remedy: &str) -> anyhow::Error {
     let (red, blue, bold, plain) = if colour() {
         ("\x1b[1;31m", "\x1b[1;34m", "\x1b[1m", "\x1b[0m")
     } else {
         ("", "", "", "")
     };
     Rendered(format!(
-        "{red}error{plain}{bold}: {message}{plain}\n  {blue}={plain} {bold}help{plain}: {remedy}"
+        "{red}error{code}{plain}{bold}: {message}{plain}\n  {blue}={plain} {bold}help{plain}: {remedy}"
     ))
     .into()
 }

@@ -414,7 +414,12 @@ fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
     const JWKS: [&str; 4] = ["authentication", "router", "jwt", "jwks"];
     let router = &config.authentication.router;
     let jwt = &router.jwt;
-    let is_asked_for = *jwt != crate::JwtOptions::default() || !nodes(root, &JWKS).is_empty();
+    // Where keys are kept is said by whoever deploys, and asks for none.
+    let unasked = crate::JwtOptions {
+        last_known_good: jwt.last_known_good.clone(),
+        ..crate::JwtOptions::default()
+    };
+    let is_asked_for = *jwt != unasked || !nodes(root, &JWKS).is_empty();
     if jwt.jwks.is_empty() && is_asked_for && router.introspection.is_none() {
         errors.invalid(
             span(root, &JWKS[..3]),

@@ -76,6 +76,7 @@ pub use single_connection::*;
 pub use store::*;
 pub use subgraph_authentication::*;
 pub use subscription::*;
+pub use suggest::nearest;
 pub use telemetry_options::*;
 pub use tls::*;
 pub use traffic::*;

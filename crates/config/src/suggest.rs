@@ -1,10 +1,7 @@
 //! "Did you mean": the nearest known word by edit distance.
 
 /// The candidate nearest to `word`, if it is near enough to be a slip.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Long words cost quadratic time and are no slips of anything we know.
     const WORD_MAX: usize = 64;
     if word.len() > WORD_MAX {

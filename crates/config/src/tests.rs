@@ -610,6 +610,10 @@ fn headers_that_any_page_can_send_are_no_guard() {
 fn what_has_no_effect_is_said() {
     let notes = |text: &str| load_text(text).unwrap().notes();
     assert_eq!(notes(""), [""; 0]);
+    // What files for deployment say for whoever may need it.
+    let kept = "supergraph: { path: a.graphql, last_known_good: /var/lib/b.graphql }\n\
+                authentication: { router: { jwt: { last_known_good: /var/lib/keys } } }";
+    assert_eq!(notes(kept), [""; 0]);
     for (text, wanted) in [
         (
             "persisted_queries: { mode: require }",

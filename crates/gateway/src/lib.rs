@@ -49,7 +49,7 @@ pub mod usage;
 
 pub use ogive_server::ResponseBody;
 
-pub use background::Background;
+pub use background::{Background, StartError};
 pub use explain::ExplainInput;
 pub use gateway::Gateway;
 pub use options::GatewayOptions;

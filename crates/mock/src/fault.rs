@@ -50,6 +50,19 @@ pub enum FaultKind {
     WrongType(String),
 }
 
+/// Faults that are a word and nothing else.
+const WITHOUT_VALUE: [&str; 9] = [
+    "drop",
+    "truncate",
+    "malformed",
+    "html",
+    "empty",
+    "not-an-object",
+    "null-data",
+    "request-error",
+    "short-entities",
+];
+
 /// A fault and when it strikes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
@@ -93,7 +106,9 @@ impl Fault {
             }
             "null" => FaultKind::Null(coordinate()?),
             "wrong-type" => FaultKind::WrongType(coordinate()?),
-            _ if !rest.is_empty() => return Err(format!("\"{word}\" takes no value")),
+            known if !rest.is_empty() && WITHOUT_VALUE.contains(&known) => {
+                return Err(format!("\"{word}\" takes no value"));
+            }
             "drop" => FaultKind::Drop,
             "truncate" => FaultKind::Truncate,
             "malformed" => FaultKind::Malformed,

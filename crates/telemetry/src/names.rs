@@ -131,7 +131,7 @@ metrics! {
         "Refused requests, and everything that went wrong with requests to subgraphs, by code; errors that subgraphs report count by their own.";
     /// See the table.
     LIMITS_EXCEEDED = "ogive.limits.exceeded" Counter "1" [ERROR_CODE]
-        "Requests beyond a limit that is only measured, by the code they would have been refused with ([the list](limits.md)).";
+        "Requests beyond a limit that is only measured, by the code they would have been refused with.";
     /// See the table.
     COST_ESTIMATED = "cost.estimated" Histogram "1" [COST_RESULT]
         "What operations are estimated to cost (`demand_control`), by what became of them: `COST_OK`, or the code of the limit that they exceed, measured or not.";

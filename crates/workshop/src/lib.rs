@@ -52,6 +52,14 @@ pub mod codes {
     pub const SUBGRAPH_UNREACHABLE: &str = "SUBGRAPH_UNREACHABLE";
     /// A subgraph's schema comes from the cache because the subgraph does not answer.
     pub const SUBGRAPH_FROM_CACHE: &str = "SUBGRAPH_FROM_CACHE";
+    /// Nothing is named that could be served.
+    pub const NO_SUPERGRAPH: &str = "NO_SUPERGRAPH";
+    /// A supergraph restricts who may see what, and nobody said what becomes of that.
+    pub const SUPERGRAPH_RESTRICTED: &str = "SUPERGRAPH_RESTRICTED";
+    /// An address cannot be listened on.
+    pub const ADDRESS_UNUSABLE: &str = "ADDRESS_UNUSABLE";
+    /// An argument of a command is none of those that it may be.
+    pub const INVALID_ARGUMENT: &str = "INVALID_ARGUMENT";
     /// Nobody said where a subgraph is served.
     pub const SUBGRAPH_WITHOUT_URL: &str = "SUBGRAPH_WITHOUT_URL";
 }

@@ -6,7 +6,7 @@ use std::{fs, path::Path, time::Duration};
 use ogive_base::SourceId;
 use ogive_config::{Config, reference};
 
-use crate::process::{file, run};
+use crate::process::{file, ogive, run};
 
 fn read(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -91,6 +91,15 @@ fn the_kubernetes_manifest_fits_the_program() {
     mount("config", "/etc/ogive/config");
     mount("supergraph", "/etc/ogive/supergraph");
     assert!(arguments.contains("/etc/ogive/config/ogive.yaml"));
+    // What is written is in a volume that can be.
+    assert!(rest.contains("readOnlyRootFilesystem: true"));
+    assert!(rest.contains("{ name: state, mountPath: /var/lib/ogive }"));
+    for kept in [
+        config.supergraph.last_known_good.as_deref().unwrap(),
+        &config.authentication.router.jwt.last_known_good,
+    ] {
+        assert!(kept.starts_with("/var/lib/ogive/"), "{kept}");
+    }
     assert!(
         config
             .supergraph
@@ -113,6 +122,32 @@ fn the_systemd_unit_fits_the_program() {
         .for_each(|words| check_arguments(words.split(' ')));
     check_end(&Config::default(), seconds(&unit, "TimeoutStopSec="));
     assert!(unit.contains("ExecReload=/bin/kill -HUP $MAINPID"));
+    // What is written is where the unit lets it be.
+    assert!(unit.contains("ProtectSystem=strict") && unit.contains("LogsDirectory=ogive"));
+    let kept = unit
+        .lines()
+        .filter_map(|line| line.strip_prefix("Environment=OGIVE__"));
+    let kept: Vec<(String, &str)> = kept
+        .map(|line| line.split_once('=').unwrap())
+        .map(|(key, path)| (key.replace("__", "."), path))
+        .collect();
+    // The unit says so whether there are key sets or not.
+    let empty = file("of-unit.yaml", "listen: 127.0.0.1:0\n");
+    let mut validate = ogive(&["config", "validate", &empty]);
+    for (key, path) in &kept {
+        validate.env(format!("OGIVE__{}", key.replace('.', "__")), path);
+    }
+    let validated = validate.output().unwrap();
+    let err = String::from_utf8_lossy(&validated.stderr).into_owned();
+    assert!(validated.status.success(), "{err}");
+    let options = reference::options();
+    let written = options
+        .iter()
+        .filter(|row| row.path.ends_with("last_known_good"));
+    for row in written {
+        let (_, path) = kept.iter().find(|(key, _)| *key == row.path).unwrap();
+        assert!(path.starts_with("/var/lib/ogive/"), "{path}");
+    }
     let most = Config::default().http.connections_max.get() as u64;
     assert!(seconds(&unit, "LimitNOFILE=").as_secs() > 2 * most);
 }

@@ -100,6 +100,32 @@ fn development_starts_with_an_error_and_waits_for_its_correction() {
     assert!(body.contains("world"), "{body}");
 }
 
+/// Restrictions hold while a graph is developed, and whoever develops it is told how to be known.
+#[test]
+fn restrictions_are_enforced_while_developing() {
+    let folder = fresh("dev-restricted");
+    let sdl = "extend schema @link(url: \"https://specs.apollo.dev/federation/v2.5\", import: [\"@authenticated\"])\n\
+               type Query { open: Int! secret: Int @authenticated }\n";
+    fs::write(folder.join("a.graphql"), sdl).unwrap();
+    let mut dev = Running::start(&["dev", &folder.to_string_lossy(), "-l", "127.0.0.1:0"]);
+    let told = dev.logged("the supergraph restricts `Query.secret` with `@authenticated`");
+    assert!(told.contains("authentication.router.jwt"), "{told}");
+    let gateway = address(&dev.logged("serving http://"));
+    let (_, body) = answer(ask(
+        &gateway,
+        "POST",
+        "/graphql",
+        r#"{"query":"{ open secret }"}"#,
+    ));
+    assert!(
+        body.contains("\"open\":") && body.contains("\"secret\":null"),
+        "{body}"
+    );
+    assert!(body.contains("UNAUTHORIZED_FIELD_OR_TYPE"), "{body}");
+    dev.signal("INT");
+    assert_eq!(dev.ended().0, Some(0));
+}
+
 #[test]
 fn a_dead_subgraph_is_served_with_its_cached_schema() {
     let folder = fresh("dev-dead");

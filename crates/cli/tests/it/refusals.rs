@@ -25,14 +25,64 @@ fn a_supergraph_that_is_not_there() {
     refused(
         &["serve", "--supergraph", "nowhere.graphql"],
         &[
-            "cannot read the supergraph `nowhere.graphql`",
+            "error[UNREADABLE_INPUT]: cannot read the supergraph `nowhere.graphql`",
             "--supergraph",
         ],
     );
     refused(
         &["serve"],
-        &["no supergraph to serve", "ogive serve --supergraph"],
+        &[
+            "error[NO_SUPERGRAPH]: no supergraph to serve",
+            "ogive serve --supergraph",
+        ],
     );
+    let config = file(
+        "no-supergraph.yaml",
+        "supergraph: { path: nowhere.graphql }",
+    );
+    refused(
+        &["serve", "-c", &config],
+        &[
+            "error[UNREADABLE_INPUT]: cannot read the supergraph `nowhere.graphql`",
+            "help: check `supergraph.path` in the configuration",
+        ],
+    );
+}
+
+/// Nobody is told that it would start without what is wrong: that would be without what protects, too.
+#[test]
+fn what_is_wrong_is_to_be_corrected_and_not_left_out() {
+    let supergraph = demo("supergraph.graphql");
+    for (name, text) in [
+        ("regex", "cors: { policies: [{ match_origins: ['('] }] }"),
+        ("depth", "limits: { max_depth: deep }"),
+        (
+            "twice",
+            "limits: { max_depth: 5 }\nlimits: { max_depth: 6 }",
+        ),
+        (
+            "keys",
+            "authentication: { router: { api_keys: { file: no-such.json } } }",
+        ),
+        ("secret", "homepage: { path: '${file.no-such}' }"),
+    ] {
+        let config = file(&format!("wrong-{name}.yaml"), text);
+        for arguments in [
+            &["serve", "-s", &supergraph, "-c", &config][..],
+            &["config", "validate", &config],
+        ] {
+            let (code, _, stderr) = run(arguments);
+            assert_eq!(code, Some(1), "{stderr}");
+            assert!(stderr.contains("error[CONFIG_"), "{stderr}");
+            for word in ["runs without", "start again", "remove the key"] {
+                assert!(!stderr.contains(word), "{stderr}");
+            }
+            assert_eq!(
+                name == "twice",
+                stderr.contains("keep the one that is meant")
+            );
+        }
+    }
 }
 
 #[test]
@@ -181,7 +231,10 @@ fn a_configuration_that_is_not_there() {
             "--config",
             "nowhere.yaml",
         ],
-        &["cannot read the configuration `nowhere.yaml`", "--config"],
+        &[
+            "error[UNREADABLE_INPUT]: cannot read the configuration `nowhere.yaml`",
+            "--config",
+        ],
     );
 }
 
@@ -215,14 +268,52 @@ fn an_address_that_cannot_be_used() {
     let supergraph = demo("supergraph.graphql");
     refused(
         &["serve", "-s", &supergraph, "-l", "4000"],
-        &["`4000` is no address", "HOST:PORT"],
+        &["error[INVALID_ARGUMENT]: `4000` is no address", "HOST:PORT"],
+    );
+    refused(
+        &["serve", "-s", &supergraph, "--log", "loud"],
+        &[
+            "error[INVALID_ARGUMENT]: `loud` is no log filter",
+            "`--log`",
+        ],
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     refused(
         &["serve", "-s", &supergraph, "-l", &address, "--log", "warn"],
-        &["cannot listen on", &address, "--listen"],
+        &[
+            "error[ADDRESS_UNUSABLE]: cannot listen on",
+            &address,
+            "`listen` in the configuration, or `--listen",
+        ],
     );
+    for (key, text) in [
+        (
+            "`telemetry.exporters.metrics.prometheus.listen`",
+            format!(
+                "telemetry: {{ exporters: {{ metrics: {{ prometheus: {{ enabled: true, listen: '{address}' }} }} }} }}"
+            ),
+        ),
+        (
+            "`health_check.listen`",
+            format!("health_check: {{ listen: '{address}' }}"),
+        ),
+    ] {
+        let config = file("taken.yaml", text);
+        let arguments = [
+            "serve",
+            "-s",
+            &supergraph,
+            "-c",
+            &config,
+            "-l",
+            "127.0.0.1:0",
+        ];
+        refused(
+            &[&arguments[..], &["--log", "error"]].concat(),
+            &["error[ADDRESS_UNUSABLE]: cannot listen on", &address, key],
+        );
+    }
 }
 
 #[test]
@@ -258,8 +349,8 @@ fn usage_errors_have_their_own_code() {
     assert!(stderr.contains("serve"), "{stderr}");
 }
 
-#[test]
-fn a_supergraph_with_restrictions_that_are_not_enforced() {
+/// The demo's supergraph, of which somebody has to be known to see anything.
+fn restricted() -> String {
     let sdl = std::fs::read_to_string(demo("supergraph.graphql")).expect("the demo");
     let sdl = sdl.replacen(
         "schema",
@@ -268,13 +359,53 @@ fn a_supergraph_with_restrictions_that_are_not_enforced() {
         1,
     );
     let sdl = sdl.replacen("type Query", "type Query @authenticated", 1);
+    file("restricted.graphql", &sdl)
+}
+
+#[test]
+fn a_supergraph_with_restrictions_that_are_not_enforced() {
+    let supergraph = restricted();
+    let wanted = [
+        "error[SUPERGRAPH_RESTRICTED]: the supergraph restricts `Query` with `@authenticated`",
+        "`authentication.router.jwt`",
+        "authorization.directives: ignore",
+    ];
+    refused(&["serve", "-s", &supergraph], &wanted);
+    // What is not served is not fine.
+    let text = format!("supergraph: {{ path: '{supergraph}' }}");
     refused(
-        &["serve", "-s", &file("restricted.graphql", &sdl)],
-        &[
-            "the supergraph restricts `Query` with `@authenticated`",
-            "authorization.directives: ignore",
-        ],
+        &["config", "validate", &file("of-restricted.yaml", &text)],
+        &wanted,
     );
+    let text = format!("{text}\nauthorization: {{ directives: enforce }}");
+    let (code, _, err) = run(&["config", "validate", &file("enforcing.yaml", &text)]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        err.contains("nobody may see what the supergraph restricts"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_subgraph_that_the_supergraph_does_not_have() {
+    let text = format!(
+        "supergraph: {{ path: '{}' }}\noverride_subgraph_url: {{ prodcts: 'http://127.0.0.1:1/' }}",
+        demo("supergraph.graphql")
+    );
+    let (code, _, err) = run(&["config", "validate", &file("prodcts.yaml", text)]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        err.contains("`prodcts`") && err.contains("did you mean `products`?"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_fault_that_nobody_knows() {
+    let sdl = file("faulty.graphql", "type Query { a: Int }");
+    let (code, _, err) = run(&["mock", &sdl, "--fault", "nope:1"]);
+    assert_ne!(code, Some(0));
+    assert!(err.contains("unknown fault \"nope\""), "{err}");
 }
 
 /// A path that was mistyped costs no file.

@@ -9,7 +9,7 @@ pub(super) const CALLBACKS: &str =
 pub(super) const EVENTS: &str =
     "brokers are configured in `events.providers`, and no code of others sees their events";
 pub(super) const CLAIMS: &str = "how callers are known is written otherwise: see `authentication.router` and `authorization.claims`";
-pub(super) const CODE: &str = "the gateway loads no code of others; a program beside it can do the same as a coprocessor (`coprocessor.url`), which is asked at the same stages";
+pub(super) const CODE: &str = "the gateway loads no compiled code of others; a coprocessor (`coprocessor.url`), which is a program beside it, or a Rhai script (`rhai`) can do the same at the same stages";
 pub(super) const COPROCESSOR: &str = "a coprocessor has no such key here, and its stages that are brought over are asked without it: see `coprocessor`";
 pub(super) const HIVE_COPROCESSOR: &str = "programs are asked in Apollo Router's protocol here: write `coprocessor` by hand, with its `url` and stages";
 pub(super) const COSTS: &str = "costs are counted by `@cost` and `@listSize`, and limited in `demand_control` for the whole operation and by subgraph (`strategy.static_estimated.subgraph`)";

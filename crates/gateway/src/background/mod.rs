@@ -48,9 +48,34 @@ pub struct Background {
     health: Option<SocketAddr>,
 }
 
+/// Why what goes on beside requests cannot begin, for the operator.
+#[derive(Debug)]
+pub enum StartError {
+    /// An address cannot be listened on; its key is named.
+    Address {
+        /// The sentence.
+        message: String,
+    },
+    /// Anything else.
+    Other(String),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StartError::Address { message } | StartError::Other(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+const METRICS_LISTEN: &str = "telemetry.exporters.metrics.prometheus.listen";
+const HEALTH_LISTEN: &str = "health_check.listen";
+
 impl Background {
     /// Binds what a configuration asks for and begins. The error is for the operator.
-    pub fn start(config: &Config, gateway: Arc<Gateway>) -> Result<Self, String> {
+    pub fn start(config: &Config, gateway: Arc<Gateway>) -> Result<Self, StartError> {
         let mut wanted: Vec<(String, Paths)> = Vec::new();
         let mut add = |listen: &str, change: &dyn Fn(&mut Paths)| {
             let at = wanted.iter().position(|(known, _)| known == listen);
@@ -76,15 +101,22 @@ impl Background {
         let (mut metrics, mut health) = (None, None);
         let mut bound = Vec::new();
         for (listen, paths) in wanted {
-            let listener = OperatorListener::bind(&listen)
-                .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+            let listener = OperatorListener::bind(&listen).map_err(|error| {
+                let keys = match (&paths.metrics, &paths.live) {
+                    (Some(_), None) => METRICS_LISTEN.to_owned(),
+                    (None, _) => HEALTH_LISTEN.to_owned(),
+                    (Some(_), Some(_)) => format!("{METRICS_LISTEN}` and `{HEALTH_LISTEN}"),
+                };
+                let message = format!("cannot listen on {listen} (`{keys}`): {error}");
+                StartError::Address { message }
+            })?;
             let address = listener.address();
             metrics = metrics.or(paths.metrics.is_some().then_some(address));
             health = health.or(paths.live.is_some().then_some(address));
             bound.push((listener, paths));
         }
-        let exporter = Exporter::new(config, Arc::clone(&gateway))?;
-        let refiner = Refiner::start(Arc::clone(&gateway))?;
+        let exporter = Exporter::new(config, Arc::clone(&gateway)).map_err(StartError::Other)?;
+        let refiner = Refiner::start(Arc::clone(&gateway)).map_err(StartError::Other)?;
         let tls_interval = config.tls.reload_interval.0;
         let stop = Arc::new(Notify::new());
         let stopping = Arc::clone(&stop);
@@ -105,7 +137,7 @@ impl Background {
         let thread = std::thread::Builder::new()
             .name("ogive-telemetry".to_owned())
             .spawn(run)
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+            .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
         Ok(Background {
             refiner,
             thread: Some(thread),

@@ -72,9 +72,13 @@ impl SchemaState {
         let mut notes = authorization::settle(&mut supergraph, config);
         notes.extend(config.notes());
         for (section, name) in config.mentioned_subgraphs() {
-            if !supergraph.subgraphs.iter().any(|(_, s)| &*s.name == name) {
+            let known = || supergraph.subgraphs.iter().map(|(_, s)| &*s.name);
+            if !known().any(|known| known == name) {
+                let meant = ogive_config::nearest(name, known());
+                let meant = meant.map(|meant| format!("; did you mean `{meant}`?"));
                 notes.push(format!(
-                    "`{section}` mentions the subgraph `{name}`, which the supergraph does not have"
+                    "`{section}` mentions the subgraph `{name}`, which the supergraph does not have{}",
+                    meant.unwrap_or_default()
                 ));
             }
         }

@@ -32,6 +32,26 @@ const COMMAND_LINE: &[Row] = &[
         "Do as the message says; `ogive compose --help` lists every form of input.",
     ),
     (
+        codes::NO_SUPERGRAPH,
+        "Neither an argument nor the configuration says what to serve.",
+        "Name a supergraph with `--supergraph FILE` or `supergraph.path`, or subgraphs with `--subgraphs`; `ogive demo` needs none.",
+    ),
+    (
+        codes::SUPERGRAPH_RESTRICTED,
+        "The supergraph shows some of its types and fields to some callers only (`@authenticated`, `@requiresScopes`, `@policy`), and `authorization.directives` is `refuse`, as it is unless it is set. To serve it could show everybody what was meant for some.",
+        "Set `authorization.directives: enforce`, and say how callers are known: `authentication.router` for tokens, API keys and certificates, `authorization.claims` for a proxy that knows them.",
+    ),
+    (
+        codes::ADDRESS_UNUSABLE,
+        "The process cannot listen on an address: another one listens there, the address is not this machine's, or the port needs a privilege.",
+        "Choose another address in the key or the argument that the message names, or end the other process; port 0 picks a free one.",
+    ),
+    (
+        codes::INVALID_ARGUMENT,
+        "An argument of a command has a value that it cannot have.",
+        "Do as the message says; `ogive help COMMAND` lists what there is.",
+    ),
+    (
         codes::SUBGRAPH_UNREACHABLE,
         "A running subgraph was asked for its schema and did not tell it: it cannot be reached, refuses, or answers neither `_service` nor introspection.",
         "Start the subgraph, check its URL and the headers it wants, or give its schema as a file.",
