@@ -639,6 +639,10 @@ impl Config {
                 "subscription.mode.passthrough.subgraphs",
                 &self.subscription.mode.passthrough.subgraphs,
             ))
+            .chain(
+                (self.subscription.mode.callback.subgraphs.iter())
+                    .map(|name| ("subscription.mode.callback.subgraphs", name.as_str())),
+            )
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Activity {
     pub(crate) events: RefCell<Option<(EventParts, PartFraming)>>,
     /// Told when the client gives up most of what it asks.
     pub(crate) too_many: Notify,
+    /// Told when nothing of a stream is taken that has become a WebSocket.
+    pub(crate) stalled: Notify,
 }
 
 /// A request that is being answered. Dropped without an answer, the client has given it up.
@@ -67,6 +69,7 @@ impl Activity {
             upgrade: Cell::new(None),
             events: RefCell::new(None),
             too_many: Notify::new(),
+            stalled: Notify::new(),
         }
     }
     pub(crate) fn begin(&self) -> Running<'_> {

@@ -59,6 +59,9 @@ where
             () = activity.too_many.notified() => {
                 return Err("most requests are given up".into());
             }
+            () = activity.stalled.notified() => {
+                return Err("nothing of a WebSocket is taken".into());
+            }
             _ = draining.wait_for(|draining| *draining), if !drains => {
                 drains = true;
                 serving.as_mut().graceful_shutdown();

@@ -2,8 +2,8 @@
 //!
 //! A client asks by `CONNECT` with the protocol `websocket`. Services see what HTTP/1.1 has for it, a `GET` with `upgrade`,
 //! which no other request over HTTP/2 can have because the protocol forbids the header; they answer with status 101, which
-//! becomes 200. What goes on is as with HTTP/1.1 ([`crate::upgrade`]); flow control is of the one stream, so a client that
-//! takes nothing of it ends it and nothing else.
+//! becomes 200. What goes on is as with HTTP/1.1 ([`crate::upgrade`]); flow control is of the one stream; a client that
+//! takes nothing of it for the write time-out loses its connection, as with any answer that it does not take.
 
 use std::{
     future::Future,
@@ -68,6 +68,7 @@ pub(crate) fn go_on(
                 stream: TokioIo::new(upgraded),
                 write_timeout,
                 stalled: None,
+                activity: Rc::clone(&activity),
             };
             upgrade.go_on(Upgraded::new(Bytes::new(), stream)).await;
         }
@@ -80,6 +81,8 @@ struct TimedStream<S> {
     write_timeout: Duration,
     /// Since something waits to be taken.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Of its connection, which ends with it: what waits would be kept as long as that.
+    activity: Rc<Activity>,
 }
 
 impl<S> TimedStream<S> {
@@ -98,6 +101,7 @@ impl<S> TimedStream<S> {
             return Poll::Pending;
         }
         stalled.as_mut().reset(Instant::now() + within);
+        self.activity.stalled.notify_one();
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
