@@ -115,7 +115,11 @@ enum Turn {
 enum OperationState {
     PendingAnswer(PendingAnswer),
     Streaming(Box<Subscriber>),
-    Parts(PartStream, ResponseBody),
+    Parts {
+        parts: PartStream,
+        /// What they were taken out of holds the memory of their request.
+        _memory: ResponseBody,
+    },
 }
 
 struct SessionOperation {
@@ -186,7 +190,7 @@ impl Driver {
             let operation = &mut self.operations[at];
             let step = match &mut operation.state {
                 OperationState::Streaming(subscriber) => subscriber.poll_step(cx),
-                OperationState::PendingAnswer(_) | OperationState::Parts(..) => Poll::Pending,
+                OperationState::PendingAnswer(_) | OperationState::Parts { .. } => Poll::Pending,
             };
             match step {
                 Poll::Pending => n_quiet += 1,
@@ -249,7 +253,7 @@ impl Driver {
                     let answer = answering.as_mut().poll(cx);
                     answer.map(|answer| Turn::Answered(at, answer))
                 }
-                OperationState::Parts(parts, _) => {
+                OperationState::Parts { parts, .. } => {
                     let part = parts.as_mut().poll_next(cx);
                     part.map(|part| Turn::Part(at, part))
                 }
@@ -303,7 +307,10 @@ impl Driver {
             }
             Turn::Answered(at, Answer::Whole(response)) => self.answered(at, &response).await,
             Turn::Answered(at, Answer::Parts(parts, memory)) => {
-                self.operations[at].state = OperationState::Parts(parts, memory);
+                self.operations[at].state = OperationState::Parts {
+                    parts,
+                    _memory: memory,
+                };
                 Ok(())
             }
             Turn::Part(at, part) => self.part(at, part).await,
