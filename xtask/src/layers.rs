@@ -21,6 +21,7 @@ use Uses::{All, AllBut, Only};
 const TABLE: &[(u8, &str, Uses)] = &[
     (0, "base", All),
     (0, "json", AllBut(&["base"])),
+    (0, "failure", Only(&[])),
     (1, "syntax", AllBut(&["json"])),
     (1, "schema", All),
     (1, "operation", All),
@@ -29,21 +30,28 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (3, "cost", AllBut(&["compose"])),
     (3, "plan", Only(&["base", "json", "syntax"])),
     (3, "planner", AllBut(&["compose", "cost"])),
-    (4, "execute", Only(&["base", "json", "syntax", "plan"])),
     (3, "cedar", Only(&[])),
+    (
+        4,
+        "execute",
+        Only(&["base", "failure", "json", "syntax", "plan"]),
+    ),
     (4, "files", Only(&[])),
     (4, "net", Only(&["base", "files"])),
     (5, "stream", Only(&["base", "json", "net"])),
     (
         5,
         "transport",
-        Only(&["base", "json", "plan", "execute", "files", "net", "stream"]),
+        Only(&[
+            "base", "failure", "json", "plan", "execute", "files", "net", "stream",
+        ]),
     ),
     (
         5,
         "brokers",
         Only(&[
             "base",
+            "failure",
             "syntax",
             "schema",
             "federation",
@@ -55,19 +63,19 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (5, "signing", Only(&["base", "json", "files", "transport"])),
     (5, "config", Only(&["base", "json"])),
     (5, "store", Only(&[])),
-    (5, "telemetry", Only(&["base", "json", "files"])),
+    (5, "telemetry", Only(&["base", "failure", "json", "files"])),
     (
         5,
         "identity",
         Only(&[
             "base",
+            "failure",
             "json",
             "plan",
             "files",
             "transport",
             "sources",
             "signing",
-            "telemetry",
         ]),
     ),
     (

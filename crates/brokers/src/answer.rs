@@ -4,6 +4,7 @@
 //! and is not there is an error that names it, since without a key nothing else of an entity can be fetched.
 
 use ogive_execute::SubgraphResponse;
+use ogive_failure::{ErrorCode, codes};
 use ogive_syntax::ast::{Field, SelectionSet};
 use serde_json::Value;
 
@@ -45,7 +46,7 @@ impl<'a> Answer<'a> {
             let errors: Vec<Value> = self
                 .errors
                 .iter()
-                .map(|message| serde_json::json!({ "message": message, "extensions": { "code": EVENT_INCOMPLETE } }))
+                .map(|message| serde_json::json!({ "message": message, "extensions": { "code": codes::EVENT_INCOMPLETE.as_str() } }))
                 .collect();
             self.out.push_str(",\"errors\":");
             self.out.push_str(&Value::Array(errors).to_string());
@@ -149,19 +150,14 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// An event does not carry what it should.
-pub(crate) const EVENT_INCOMPLETE: &str = "EVENT_INCOMPLETE";
-/// An event cannot be read.
-pub(crate) const EVENT_MALFORMED: &str = "EVENT_MALFORMED";
-
 /// The answer where there is no event that could be read; the subscription goes on.
-pub(crate) fn malformed(code: &str, message: &str) -> Vec<u8> {
-    let error = serde_json::json!({ "message": message, "extensions": { "code": code } });
+pub(crate) fn malformed(code: ErrorCode, message: &str) -> Vec<u8> {
+    let error = serde_json::json!({ "message": message, "extensions": { "code": code.as_str() } });
     format!("{{\"data\":null,\"errors\":[{error}]}}").into_bytes()
 }
 
 /// The answer to an event that cannot be used.
-pub(crate) fn unusable(code: &str, message: &str) -> SubgraphResponse {
+pub(crate) fn unusable(code: ErrorCode, message: &str) -> SubgraphResponse {
     SubgraphResponse {
         status: 200,
         body: malformed(code, message).into(),

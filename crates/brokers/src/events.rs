@@ -8,13 +8,13 @@ use std::{
 };
 
 use futures_core::Stream;
-use ogive_execute::{Event, SubgraphResponse, TransportError};
+use ogive_execute::{Event, Failure, SubgraphResponse};
+use ogive_failure::codes;
 use ogive_syntax::ast::Field;
-use ogive_transport::{STREAM_LOST, STREAM_OVERFLOW, STREAM_REFUSED};
 use tokio::time::Sleep;
 
 use crate::{
-    answer::{EVENT_MALFORMED, answer, unusable},
+    answer::{answer, unusable},
     failure::failed,
     fields::EventFields,
     filter::Condition,
@@ -71,17 +71,17 @@ pub(crate) struct Source<'a> {
     pub(crate) condition: Option<Condition>,
     pub(crate) bytes_max: usize,
     pub(crate) patience: Reconnect,
-    pub(crate) on_loss: Box<dyn Fn(&TransportError) + 'a>,
+    pub(crate) on_loss: Box<dyn Fn(&Failure) + 'a>,
 }
 
 impl Source<'_> {
     /// The answer to one event; `None` if it is not wanted.
     fn respond(&self, message: &Message) -> Option<SubgraphResponse> {
         if message.len() > self.bytes_max {
-            return Some(unusable(EVENT_MALFORMED, "An event is too large."));
+            return Some(unusable(codes::EVENT_MALFORMED, "An event is too large."));
         }
         let Some(value) = message.value() else {
-            return Some(unusable(EVENT_MALFORMED, "An event is no JSON."));
+            return Some(unusable(codes::EVENT_MALFORMED, "An event is no JSON."));
         };
         if self
             .condition
@@ -96,10 +96,10 @@ impl Source<'_> {
             body: body.into(),
         })
     }
-    fn lost(&self, why: &str) -> TransportError {
+    fn lost(&self, why: &str) -> Failure {
         failed(
             self.name,
-            STREAM_LOST,
+            codes::SUBREQUEST_STREAM_LOST,
             "the connection to the broker was lost",
             why,
         )
@@ -130,7 +130,7 @@ impl<'a> BrokerEvents<'a> {
             _provider: provider,
         }
     }
-    fn end(&mut self, error: TransportError) -> Poll<Option<Event>> {
+    fn end(&mut self, error: Failure) -> Poll<Option<Event>> {
         self.is_over = true;
         Poll::Ready(Some(Err(error)))
     }
@@ -165,13 +165,22 @@ impl Stream for BrokerEvents<'_> {
                 Poll::Ready(Item::Back) => this.given_up = None,
                 Poll::Ready(Item::End(End::Overflow)) => {
                     let what = "events were not taken in time";
-                    let error =
-                        failed(this.source.name, STREAM_OVERFLOW, what, "its queue is full");
+                    let error = failed(
+                        this.source.name,
+                        codes::SUBREQUEST_STREAM_OVERFLOW,
+                        what,
+                        "its queue is full",
+                    );
                     return this.end(error);
                 }
                 Poll::Ready(Item::End(End::Refused(why))) => {
                     let what = "the broker refused the subscription";
-                    let error = failed(this.source.name, STREAM_REFUSED, what, why);
+                    let error = failed(
+                        this.source.name,
+                        codes::SUBREQUEST_STREAM_REFUSED,
+                        what,
+                        why,
+                    );
                     return this.end(error);
                 }
                 Poll::Pending => {

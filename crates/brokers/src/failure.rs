@@ -1,17 +1,15 @@
 //! What can go wrong, as clients and operators see it.
 
-use ogive_execute::TransportError;
+use ogive_base::{bounded_string, foreign::MESSAGE_BYTES_MAX};
+use ogive_failure::{ErrorCode, Failure};
 
-/// An error whose message names the subgraph, never the broker.
+/// A failure whose message names the subgraph, never the broker.
 pub(crate) fn failed(
     subgraph: &str,
-    code: &'static str,
+    code: ErrorCode,
     what: &str,
     detail: impl Into<String>,
-) -> TransportError {
-    TransportError {
-        code,
-        message: format!("Events of '{subgraph}': {what}"),
-        detail: ogive_base::bounded_string(detail.into(), ogive_base::foreign::MESSAGE_BYTES_MAX),
-    }
+) -> Failure {
+    let detail = bounded_string(detail.into(), MESSAGE_BYTES_MAX);
+    Failure::new(code, format!("Events of '{subgraph}': {what}"), detail)
 }

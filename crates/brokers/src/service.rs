@@ -4,20 +4,16 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use ogive_base::FastMap;
-use ogive_execute::{
-    EventStream, EventStreamFuture, SubgraphResponse, TransportError, TransportFuture,
-};
+use ogive_execute::{EventStream, EventStreamFuture, Failure, SubgraphResponse, TransportFuture};
+use ogive_failure::{ErrorCode, codes};
 use ogive_federation::{Broker, EventAction, SubgraphId, Supergraph};
 use ogive_schema::OperationKind;
 use ogive_syntax::ast::Field;
-use ogive_transport::{
-    EVENT_ARGUMENT_INVALID as BAD_ARGUMENT, STREAM_LOST, STREAM_REFUSED, ServiceRequest,
-    SubgraphService,
-};
+use ogive_transport::{ServiceRequest, SubgraphService};
 use serde_json::{Map, Value};
 
 use crate::{
-    answer::{EVENT_MALFORMED, answer},
+    answer::answer,
     channels::{ChannelKey, OutgoingError},
     events::{BrokerEvents, Source, Subscribed},
     failure::failed,
@@ -29,12 +25,8 @@ use crate::{
     template::Template,
 };
 
-/// A broker could not be reached or did not do what it was asked.
-pub(crate) const BROKER_ERROR: &str = "EVENT_BROKER_ERROR";
 /// When the server forgets a durable position that depends on arguments, and that nobody hears.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-/// The field is bound to a broker that the configuration does not have.
-pub(crate) const UNKNOWN_PROVIDER: &str = "EVENT_PROVIDER_UNKNOWN";
 
 /// The brokers of a configuration.
 #[derive(Debug)]
@@ -102,11 +94,11 @@ impl EventService {
             brokers: Arc::clone(brokers),
         })
     }
-    fn error(&self, code: &'static str, what: &str, detail: impl Into<String>) -> TransportError {
+    fn error(&self, code: ErrorCode, what: &str, detail: impl Into<String>) -> Failure {
         failed(&self.name, code, what, detail)
     }
-    fn unreadable(&self, why: impl Into<String>) -> TransportError {
-        self.error(BROKER_ERROR, "the request cannot be read", why)
+    fn unreadable(&self, why: impl Into<String>) -> Failure {
+        self.error(codes::EVENT_BROKER_ERROR, "the request cannot be read", why)
     }
     /// What a root field is bound to, where that is, and its arguments.
     fn bound<'s>(
@@ -114,7 +106,7 @@ impl EventService {
         asked: &EventRequest,
         kind: OperationKind,
         field: &Field,
-    ) -> Result<Bound<'s>, TransportError> {
+    ) -> Result<Bound<'s>, Failure> {
         let name = asked.document.name(field.name);
         let bound = self.fields.get(kind, name);
         let bound =
@@ -125,7 +117,11 @@ impl EventService {
             .ok_or_else(|| {
                 let (broker, id) = (bound.broker.name(), &bound.provider);
                 let detail = format!("`events.providers.{broker}` has no `{id}`");
-                self.error(UNKNOWN_PROVIDER, "its broker is not configured", detail)
+                self.error(
+                    codes::EVENT_PROVIDER_UNKNOWN,
+                    "its broker is not configured",
+                    detail,
+                )
             })?;
         let mut arguments = asked.arguments(field);
         bound.complete(&mut arguments);
@@ -134,7 +130,8 @@ impl EventService {
             .iter()
             .map(|channel| channel.name(&arguments, bound.broker))
             .collect();
-        let names = names.map_err(|why| self.error(BAD_ARGUMENT, &why, why.clone()))?;
+        let names =
+            names.map_err(|why| self.error(codes::EVENT_ARGUMENT_INVALID, &why, why.clone()))?;
         Ok(Bound {
             field: bound,
             provider,
@@ -142,10 +139,7 @@ impl EventService {
             names,
         })
     }
-    async fn answered(
-        &self,
-        asked: ServiceRequest<'_>,
-    ) -> Result<SubgraphResponse, TransportError> {
+    async fn answered(&self, asked: ServiceRequest<'_>) -> Result<SubgraphResponse, Failure> {
         let kind = if asked.request.idempotent {
             OperationKind::Query
         } else {
@@ -178,7 +172,7 @@ impl EventService {
         kind: OperationKind,
         field: &Field,
         asked: &ServiceRequest<'_>,
-    ) -> Result<Vec<u8>, TransportError> {
+    ) -> Result<Vec<u8>, Failure> {
         let bound = self.bound(request, kind, field)?;
         let name = bound.names.first().cloned().unwrap_or_default();
         let payload = Bytes::from(Value::Object(bound.arguments.clone()).to_string());
@@ -201,27 +195,28 @@ impl EventService {
                         OutgoingError::Late => "nobody answered in time",
                         OutgoingError::Refused(_) => "nobody answered",
                     };
-                    self.error(BROKER_ERROR, what, error.to_string())
+                    self.error(codes::EVENT_BROKER_ERROR, what, error.to_string())
                 })?;
                 if answered.len() > asked.bytes_max {
                     return Err(self.error(
-                        EVENT_MALFORMED,
+                        codes::EVENT_MALFORMED,
                         "the answer is too large",
                         answered.len().to_string(),
                     ));
                 }
                 let value: Value = serde_json::from_slice(&answered).map_err(|error| {
-                    self.error(EVENT_MALFORMED, "the answer is no JSON", error.to_string())
+                    self.error(
+                        codes::EVENT_MALFORMED,
+                        "the answer is no JSON",
+                        error.to_string(),
+                    )
                 })?;
                 Ok(answer(request, &self.fields, field, of, &value))
             }
             EventAction::Subscribe => Err(self.unreadable("a subscription is no request")),
         }
     }
-    async fn opened<'a>(
-        &'a self,
-        asked: ServiceRequest<'a>,
-    ) -> Result<EventStream<'a>, TransportError> {
+    async fn opened<'a>(&'a self, asked: ServiceRequest<'a>) -> Result<EventStream<'a>, Failure> {
         let request =
             EventRequest::read(&asked.request.body).map_err(|why| self.unreadable(why))?;
         let fields = request.fields();
@@ -236,7 +231,7 @@ impl EventService {
             .map(|filter| filter.with(&bound.arguments));
         let condition = filter
             .transpose()
-            .map_err(|why| self.error(BAD_ARGUMENT, &why, why.clone()))?;
+            .map_err(|why| self.error(codes::EVENT_ARGUMENT_INVALID, &why, why.clone()))?;
         let provider = Arc::clone(bound.provider);
         let feed = Arc::new(Feed::new(self.brokers.settings.queue));
         let mut heard = Subscribed::new(Arc::clone(&feed));
@@ -246,11 +241,19 @@ impl EventService {
         match tokio::time::timeout(early(asked.within), heard.accepted()).await {
             Ok(Ok(())) => {}
             Ok(Err(why)) => {
-                return Err(self.error(STREAM_REFUSED, "the broker refused the subscription", why));
+                return Err(self.error(
+                    codes::SUBREQUEST_STREAM_REFUSED,
+                    "the broker refused the subscription",
+                    why,
+                ));
             }
             Err(_) => {
                 let why = provider.last_trouble();
-                return Err(self.error(STREAM_LOST, "the broker cannot be reached", why));
+                return Err(self.error(
+                    codes::SUBREQUEST_STREAM_LOST,
+                    "the broker cannot be reached",
+                    why,
+                ));
             }
         }
         let source = Source {

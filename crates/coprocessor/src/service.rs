@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use ogive_base::Reservation;
-use ogive_execute::{SubgraphRequest, Transport};
+use ogive_execute::{ErrorCode, SubgraphRequest, Transport};
 use ogive_transport::{
-    CircuitBreaker, Client, Endpoint, HeaderRules, Http2, REQUEST_MEMORY, RequestTransport, Traffic,
+    CircuitBreaker, Client, Endpoint, HeaderRules, Http2, RequestTransport, Traffic,
 };
 use tokio::{
     sync::Semaphore,
@@ -106,7 +106,9 @@ impl Coprocessor {
         match transport.send(request).await {
             Ok(answer) if answer.status == 200 => Reply::read(&answer.body, message),
             Ok(answer) => Err(CoprocessorError::Status(answer.status)),
-            Err(error) if error.code == REQUEST_MEMORY => Err(CoprocessorError::Memory),
+            Err(error) if error.code == ErrorCode::REQUEST_MEMORY_LIMIT => {
+                Err(CoprocessorError::Memory)
+            }
             Err(_) if Instant::now() >= deadline => Err(unanswered("it gives no whole answer")),
             Err(error) => Err(CoprocessorError::Unanswered(error.detail)),
         }

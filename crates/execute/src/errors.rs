@@ -1,16 +1,16 @@
 //! Errors of one execution, and how they are written.
 //!
 //! Errors are collected while fetches complete in any order, and written in the order of the plan's fetches, so that
-//! the response does not depend on timing. Each of them is noted for operators, too ([`crate::failure`]).
+//! the response does not depend on timing. Each of them is noted for operators, too ([`crate::failure_report`]).
 
 use std::cell::Cell;
 
 use ogive_base::FastSet;
+use ogive_failure::{ErrorCode, codes};
 use ogive_plan::ShapeId;
 
 use crate::{
-    codes,
-    failure::FailureRecord,
+    failure_report::FailureRecord,
     graphql_error::{GraphqlError, Path, PathStep},
     limits::ExecuteLimits,
     store::RecordId,
@@ -36,7 +36,7 @@ impl ErrorMark {
 /// An error that concerns an object which may stay all the same: where it belongs is known when all is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ObjectError {
-    pub(crate) code: &'static str,
+    pub(crate) code: ErrorCode,
     pub(crate) message: &'static str,
     pub(crate) shape: ShapeId,
     pub(crate) record: RecordId,
@@ -178,7 +178,7 @@ impl<'p> Errors<'p> {
     pub(crate) fn forget_paths(&mut self, has_value: impl Fn(&[PathStep<'p>]) -> bool) {
         self.reported = None;
         for (_, error) in &mut self.list {
-            let stays = error.code == codes::SUBREQUEST_LIST_MISMATCH;
+            let stays = error.code == codes::SUBREQUEST_LIST_MISMATCH.as_str();
             if !stays && error.path.as_deref().is_some_and(&has_value) {
                 error.path = None;
             }

@@ -9,7 +9,7 @@ use ogive_plan::{OperationKind, Plan};
 
 use crate::{
     condition::Conditions,
-    failure::Failure,
+    failure_report::FailureReport,
     gather::Gathered,
     request,
     run::{ExecuteInput, ExecuteOutput, execute},
@@ -92,7 +92,7 @@ impl Transport for AfterEvent<'_> {
     fn names_service(&self, subgraph: u32) -> bool {
         self.transport.names_service(subgraph)
     }
-    fn failed(&self, failure: &Failure<'_>) {
+    fn failed(&self, failure: &FailureReport<'_>) {
         self.transport.failed(failure);
     }
     fn holds(&self, bytes: usize) {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use ogive_failure::ErrorCode;
 use ogive_json::write_string;
 
 /// One step of a client path.
@@ -36,11 +37,11 @@ pub(crate) struct GraphqlError<'p> {
 }
 
 impl<'p> GraphqlError<'p> {
-    pub(crate) fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         GraphqlError {
             message: message.into(),
             path: None,
-            code: Cow::Borrowed(code),
+            code: Cow::Borrowed(code.as_str()),
             service: None,
             extensions: Bytes::new(),
             own_code: None,

@@ -3,19 +3,18 @@
 //!
 //! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
 //! `gather`, `request` and `operation_names` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `lookups`, `scan`, `lane` and `duplicates` (what becomes of its answer), `ahead` (what is known of it when it is whole), `respond` and `leaf`
-//! (stop 5), [`incremental`] (both, in parts), `events` (subscriptions), `errors` and `failure` (what clients and operators are
-//! told), [`limits`] and [`codes`].
+//! (stop 5), [`incremental`] (both, in parts), `events` (subscriptions), `errors` and `failure_report` (what clients and
+//! operators are told), [`limits`].
 //!
 //! Invariants: nothing a subgraph answers can make this crate panic, loop, recurse or exceed [`ExecuteLimits`]; the
 //! answer does not depend on the order in which subgraphs answer.
 
 mod answer;
-pub mod codes;
 mod condition;
 mod envelope;
 mod errors;
 mod events;
-mod failure;
+mod failure_report;
 mod gather;
 mod graphql_error;
 pub mod incremental;
@@ -39,7 +38,7 @@ pub mod transport;
 mod unauthorized;
 
 pub use events::{execute_event, source_request};
-pub use failure::Failure;
+pub use failure_report::FailureReport;
 pub use limits::{ExecuteLimits, ExecuteOptions, Reuse};
 pub use operation_names::{NamedSubgraphs, OperationNames};
 pub use output::ResponseBody;

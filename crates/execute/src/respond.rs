@@ -11,16 +11,16 @@ use std::{borrow::Cow, cell::Cell, ops::Range};
 
 use bytes::Bytes;
 use ogive_base::FastMap;
+use ogive_failure::{ErrorCode, codes};
 use ogive_json::{Kind, ScanError, Scanner, write_string};
 use ogive_plan::{
     Derived, Layout, LayoutId, LeafKind, OutField, OutSource, OutStep, Plan, ShapeId, SlotIndex,
 };
 
 use crate::{
-    codes,
     condition::Conditions,
     errors::{Errors, Stage},
-    failure::FailureRecord,
+    failure_report::FailureRecord,
     graphql_error::{GraphqlError, Path, PathStep},
     leaf,
     output::{Output, Position, ResponseBody},
@@ -814,7 +814,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
     }
     fn push_error(
         &mut self,
-        code: &'static str,
+        code: ErrorCode,
         message: impl FnOnce() -> Cow<'static, str>,
         open: &[OpenList],
     ) {

@@ -17,7 +17,7 @@ use crate::{
     answer::{self, Absorb},
     condition::Conditions,
     errors::Errors,
-    failure::Failure,
+    failure_report::FailureReport,
     gather::{FetchPart, Gather, Gathered, gather},
     inflight::InflightFutures,
     limits::{ExecuteLimits, ExecuteOptions, Reuse},
@@ -29,7 +29,7 @@ use crate::{
     stop::LimitReached,
     store::{RecordId, RecordList, Source, Store},
     stream_scan::StreamScans,
-    transport::{SubgraphRequest, SubgraphResponse, Transport, TransportError},
+    transport::{Failure, SubgraphRequest, SubgraphResponse, Transport},
 };
 
 /// What one execution works on.
@@ -101,7 +101,7 @@ pub struct FetchTrace {
     /// The body that was sent; `None` if there was nothing to ask.
     pub request: Option<Bytes>,
     /// The status and body that came, or why none came.
-    pub response: Option<Result<(u16, Bytes), TransportError>>,
+    pub response: Option<Result<(u16, Bytes), Failure>>,
     /// When it was sent, or would have been, counted from the start of the execution.
     pub started: Duration,
     /// How long the answer took.
@@ -190,7 +190,7 @@ pub(crate) struct Run<'e> {
     /// Representations of all requests but the first of each fetch.
     further: Option<FastMap<Source, Gathered>>,
     /// Requests that are not answered yet.
-    pub(crate) in_flight: InflightFutures<'e, Source, Result<SubgraphResponse, TransportError>>,
+    pub(crate) in_flight: InflightFutures<'e, Source, Result<SubgraphResponse, Failure>>,
     /// What was sent and may be reused; none if nothing can be.
     entities: Option<Entities>,
     stats: ExecuteStats,
@@ -467,7 +467,7 @@ impl<'e> Run<'e> {
     pub(crate) fn absorb(
         &mut self,
         source: Source,
-        result: Result<SubgraphResponse, TransportError>,
+        result: Result<SubgraphResponse, Failure>,
     ) -> bool {
         let id = source.fetch();
         if let Some(trace) = &mut self.trace
@@ -552,7 +552,7 @@ impl<'e> Run<'e> {
             },
             error_extensions: self.input.error_extensions,
             shows_errors,
-            failed: &|failure: &Failure<'_>| transport.failed(failure),
+            failed: &|failure: &FailureReport<'_>| transport.failed(failure),
             source,
             whole,
             is_only: self.progress[source.fetch().index()].requests == 1,

@@ -5,7 +5,11 @@ use std::{future::Future, num::NonZeroU32, pin::Pin};
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::{codes, failure::Failure, limits::Reuse, stream_scan::StreamScan};
+use ogive_failure::codes;
+
+pub use ogive_failure::{ErrorCode, Failure};
+
+use crate::{failure_report::FailureReport, limits::Reuse, stream_scan::StreamScan};
 
 /// One request to a subgraph.
 #[derive(Clone, Debug)]
@@ -27,38 +31,27 @@ pub struct SubgraphResponse {
     pub body: Bytes,
 }
 
-/// Why no answer came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransportError {
-    /// Stable code for `extensions.code`, e.g. `SUBREQUEST_HTTP_ERROR`, `GATEWAY_TIMEOUT`.
-    pub code: &'static str,
-    /// Message for clients that may see what is wrong with subgraphs: no hosts, no internals.
-    pub message: String,
-    /// What operators see.
-    pub detail: String,
-}
-
 /// A future of a subgraph's answer. Dropping it cancels the request.
 pub type TransportFuture<'a> =
-    Pin<Box<dyn Future<Output = Result<SubgraphResponse, TransportError>> + 'a>>;
+    Pin<Box<dyn Future<Output = Result<SubgraphResponse, Failure>> + 'a>>;
 
 /// An event: what a subgraph answers to a subscription, again and again. An error is the last one.
-pub type Event = Result<SubgraphResponse, TransportError>;
+pub type Event = Result<SubgraphResponse, Failure>;
 
 /// The events of one subscription, in their order. It ends where the subgraph ends it. Dropping it ends the subscription.
 pub type EventStream<'a> = Pin<Box<dyn Stream<Item = Event> + 'a>>;
 
 /// A future of the events of a subscription: complete when the subgraph has accepted it. Dropping it gives it up.
 pub type EventStreamFuture<'a> =
-    Pin<Box<dyn Future<Output = Result<EventStream<'a>, TransportError>> + 'a>>;
+    Pin<Box<dyn Future<Output = Result<EventStream<'a>, Failure>> + 'a>>;
 
 /// What a subscription that nobody can open is answered with.
-pub fn no_events() -> TransportError {
-    TransportError {
-        code: codes::SUBREQUEST_NO_EVENTS,
-        message: "This subgraph cannot be subscribed to.".to_owned(),
-        detail: "the transport of this subgraph knows no subscriptions".to_owned(),
-    }
+pub fn no_events() -> Failure {
+    Failure::new(
+        codes::SUBREQUEST_NO_EVENTS,
+        "This subgraph cannot be subscribed to.",
+        "the transport of this subgraph knows no subscriptions",
+    )
 }
 
 /// How much one request may ask, and what becomes of it when it fails.
@@ -129,7 +122,7 @@ pub trait Transport {
     }
 
     /// Learns of everything that goes wrong, at once. Default: nobody does.
-    fn failed(&self, failure: &Failure<'_>) {
+    fn failed(&self, failure: &FailureReport<'_>) {
         let _ = failure;
     }
 

@@ -60,7 +60,7 @@ impl Gateway {
                 refuse = rule.refuse.word(),
                 "an operation would be refused"
             );
-            self.exceeded([&codes::OPERATION_REFUSED].into_iter());
+            self.exceeded([codes::OPERATION_REFUSED.as_str()].iter());
         }
         Ok(())
     }

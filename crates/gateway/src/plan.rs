@@ -241,7 +241,7 @@ fn make(
     let planned = ogive_planner::plan_judged(&state.supergraph, operation, &options);
     let Planned { mut plan, quality } = planned.map_err(|error| {
         tracing::warn!(
-            code = error.code,
+            code = error.code.as_str(),
             message = &*bounded(&error.message, MESSAGE_BYTES_MAX),
             "an operation could not be planned"
         );

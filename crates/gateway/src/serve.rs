@@ -22,9 +22,6 @@ use crate::{
     shared::worker::WorkerState,
 };
 
-/// When those come back for whom there is no connection.
-const RETRY_SECONDS: u64 = 1;
-
 impl Service for Gateway {
     type Worker = Rc<WorkerState>;
 
@@ -85,7 +82,7 @@ fn refused(refusal: Refusal) -> (Response<ResponseBody>, &'static str) {
         }
         Refusal::Malformed => {
             let response = empty(StatusCode::BAD_REQUEST);
-            return (response, codes::INVALID_GRAPHQL_REQUEST);
+            return (response, codes::INVALID_GRAPHQL_REQUEST.as_str());
         }
         Refusal::Host => RequestError::http(
             codes::INVALID_GRAPHQL_REQUEST,
@@ -96,14 +93,11 @@ fn refused(refusal: Refusal) -> (Response<ResponseBody>, &'static str) {
             "the request has both `content-length` and `transfer-encoding`",
         ),
         Refusal::Memory => no_memory(),
-        Refusal::Connections => RequestError {
-            retry_after: Some(RETRY_SECONDS),
-            ..RequestError::http(
-                codes::CONNECTIONS_LIMITED,
-                "too many connections: come back in a moment",
-            )
-        },
+        Refusal::Connections => RequestError::http(
+            codes::CONNECTIONS_LIMITED,
+            "too many connections: come back in a moment",
+        ),
     };
-    let code = error.errors.first().map_or("", |error| error.code);
+    let code = error.code().as_str();
     (refuse(&error, Media::Json), code)
 }

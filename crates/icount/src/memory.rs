@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use ogive_execute::{
-    SubgraphRequest, SubgraphResponse, Transport, TransportError, TransportFuture, execute,
+    Failure, SubgraphRequest, SubgraphResponse, Transport, TransportFuture, execute,
 };
 
 use crate::graph::{Graph, Prepared, input};
@@ -110,7 +110,7 @@ impl Transport for Slow<'_> {
                 return Poll::Pending;
             }
             let answer = self.answers.get(at).map_or(&[][..], |(_, answer)| answer);
-            Poll::Ready(Ok::<_, TransportError>(SubgraphResponse {
+            Poll::Ready(Ok::<_, Failure>(SubgraphResponse {
                 status: 200,
                 body: Bytes::copy_from_slice(answer),
             }))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ogive_telemetry::codes;
+use ogive_failure::{ErrorCode, codes};
 
 /// Why a token does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ pub enum TokenError {
 
 impl TokenError {
     /// The code that clients see.
-    pub fn code(self) -> &'static str {
+    pub fn code(self) -> ErrorCode {
         match self {
             TokenError::Request(_) => codes::INVALID_CREDENTIALS,
             TokenError::Malformed(_)

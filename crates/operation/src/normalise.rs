@@ -10,6 +10,7 @@
 //! selection set a fragment is entered once per (type, condition).
 
 use ogive_base::{BitSet, Diagnostic, FastMap, FastSet, IdVec, Interner, Span, Symbol};
+use ogive_failure::codes;
 use ogive_schema::{
     ConstValue, FieldId, InputId, OperationKind, Schema, Type, TypeId, Wrapping, value::const_value,
 };
@@ -733,7 +734,7 @@ impl<'a> Work<'a> {
     fn too_many_conditions(&self, span: Span) -> Diagnostic {
         let most = self.limits.conditional_max;
         Diagnostic::error(
-            "OPERATION_TOO_LARGE",
+            codes::OPERATION_TOO_LARGE.as_str(),
             format!(
                 "the operation has more than {most} selections under `@skip` or `@include` once fragments are expanded"
             ),
@@ -863,7 +864,7 @@ impl<'a> Work<'a> {
     fn too_large(&self, span: Span) -> Diagnostic {
         let most = self.limits.fields_max;
         Diagnostic::error(
-            "OPERATION_TOO_LARGE",
+            codes::OPERATION_TOO_LARGE.as_str(),
             format!("the operation selects more than {most} fields once fragments are expanded"),
         )
         .label(self.document.source_id(), span, "the limit is reached here")
@@ -873,7 +874,7 @@ impl<'a> Work<'a> {
     fn too_deep(&self, span: Span) -> Diagnostic {
         let most = self.limits.depth_max;
         Diagnostic::error(
-            "MAX_DEPTH_LIMIT",
+            codes::MAX_DEPTH_LIMIT.as_str(),
             format!("the operation nests deeper than {most} fields once fragments are expanded"),
         )
         .label(self.document.source_id(), span, "the limit is reached here")
@@ -1024,7 +1025,7 @@ fn has_variable(document: &Document, value: &ast::Value) -> bool {
 /// Validation would have refused this; said as an error rather than trusted.
 fn refused(document: &Document, span: Span, what: &str) -> Diagnostic {
     Diagnostic::error(
-        "GRAPHQL_VALIDATION_FAILED",
+        codes::GRAPHQL_VALIDATION_FAILED.as_str(),
         format!("the operation is not valid: {what}"),
     )
     .label(document.source_id(), span, "")

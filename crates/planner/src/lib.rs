@@ -37,6 +37,7 @@ pub mod tree;
 use std::sync::Arc;
 
 use ogive_base::BitSet;
+use ogive_failure::ErrorCode;
 use ogive_federation::Supergraph;
 use ogive_operation::Operation;
 use ogive_plan::Plan;
@@ -125,7 +126,7 @@ impl Default for PlanOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
     /// `QUERY_PLANNING_FAILED` or `QUERY_PLAN_TOO_LARGE`.
-    pub code: &'static str,
+    pub code: ErrorCode,
     /// One sentence; names only what clients may see.
     pub message: String,
 }
@@ -133,13 +134,13 @@ pub struct PlanError {
 impl PlanError {
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         PlanError {
-            code: "QUERY_PLANNING_FAILED",
+            code: ErrorCode::QUERY_PLANNING_FAILED,
             message: message.into(),
         }
     }
     pub(crate) fn too_large(message: impl Into<String>) -> Self {
         PlanError {
-            code: "QUERY_PLAN_TOO_LARGE",
+            code: ErrorCode::QUERY_PLAN_TOO_LARGE,
             message: message.into(),
         }
     }

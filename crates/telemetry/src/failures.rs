@@ -19,7 +19,9 @@ use ogive_base::{
     foreign::{MESSAGE_BYTES_MAX, NAME_BYTES_MAX, bounded, bounded_name, bounded_string},
 };
 
-use crate::{codes, record::Record};
+use ogive_failure::{ErrorCode, Origin};
+
+use crate::record::Record;
 
 /// Lines of one kind that are written at once.
 pub const BURST: u32 = 10;
@@ -270,13 +272,11 @@ fn write(line: &FailureLine<'_>, code: &str, suppressed: u64) {
     }
 }
 
-/// How urgent a code of the table is.
-pub fn urgency(code: &str) -> Urgency {
-    if code == codes::INTERNAL_SERVER_ERROR {
-        return Urgency::Error;
-    }
-    match codes::find(code).map(|row| row.origin) {
-        Some(codes::Origin::Client) => Urgency::Debug,
+/// How urgent a failure of that code is.
+pub fn urgency(code: ErrorCode) -> Urgency {
+    match (code, code.origin()) {
+        (ErrorCode::INTERNAL_SERVER_ERROR, _) => Urgency::Error,
+        (_, Origin::Client) => Urgency::Debug,
         _ => Urgency::Warn,
     }
 }
@@ -412,7 +412,6 @@ impl Display for Urgency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codes::label;
 
     #[test]
     fn a_flood_of_one_kind_is_limited_and_says_how_many_are_missing() {
@@ -497,14 +496,6 @@ mod tests {
         let cut = format!("{}password={}", "x".repeat(500), "s".repeat(800));
         assert!(!told(&cut, 1_000).contains("sss"));
         assert!(sample(&[0xff; 10_000]).len() <= SAMPLE_BYTES_MAX);
-    }
-
-    #[test]
-    fn codes_that_subgraphs_choose_are_labels_only_if_they_are_words() {
-        assert_eq!(label("UNAUTHENTICATED"), "UNAUTHENTICATED");
-        for code in ["", "a b", "a\"b", &"x".repeat(65)] {
-            assert_eq!(label(code), "OTHER");
-        }
     }
 
     /// What a subscriber writes, kept.

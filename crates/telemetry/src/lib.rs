@@ -5,12 +5,11 @@
 //! One [`Record`] per request is the source of everything: [`metrics`], [`traces`], the [`access`] log and the
 //! [`timeline`] that a client may ask for. A gateway without a [`Telemetry`] makes no records.
 //!
-//! Reading order: [`spans`] (the five stops), [`codes`] (every error code), [`names`] (every metric), [`operation`], [`record`],
+//! Reading order: [`spans`] (the five stops), [`names`] (every metric), [`operation`], [`record`],
 //! [`metrics`], [`traces`], [`propagation`], [`process`], [`otlp`] (bytes for collectors), [`access`], [`timeline`],
 //! [`failures`] (what goes wrong), [`log`] (the subscriber), [`lines`] (how both logs are written).
 
 pub mod access;
-pub mod codes;
 pub mod failures;
 pub mod lines;
 pub mod log;
@@ -28,6 +27,8 @@ pub mod traces;
 use std::{sync::Arc, time::SystemTime};
 
 use http::{HeaderValue, request::Parts};
+
+pub use ogive_failure::codes;
 
 pub use access::AccessLog;
 pub use failures::{FailureLine, Failures, Urgency};

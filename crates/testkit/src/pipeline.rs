@@ -16,8 +16,8 @@ use std::{
 use bytes::Bytes;
 use ogive_base::BitSet;
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, NamedSubgraphs, OperationNames, Reuse,
-    SubgraphRequest, SubgraphResponse, Transport, TransportError, TransportFuture, execute,
+    ErrorCode, ExecuteInput, ExecuteLimits, ExecuteOptions, Failure, NamedSubgraphs,
+    OperationNames, Reuse, SubgraphRequest, SubgraphResponse, Transport, TransportFuture, execute,
     incremental::{IncrementalForm, Payload, execute_incrementally},
 };
 use ogive_federation::subgraph_schema;
@@ -422,7 +422,7 @@ struct InProcess<'a> {
     complaints: RefCell<Vec<String>>,
     fails: Option<usize>,
     /// Requests under way, if they are shared.
-    flights: Option<Coalescer<(u32, Bytes), Result<SubgraphResponse, TransportError>>>,
+    flights: Option<Coalescer<(u32, Bytes), Result<SubgraphResponse, Failure>>>,
 }
 
 impl InProcess<'_> {
@@ -496,11 +496,11 @@ impl InProcess<'_> {
         let mut delay = self.rng.borrow_mut().below(6);
         Box::pin(std::future::poll_fn(move |context| {
             if delay == 0 && fails {
-                return Poll::Ready(Err(TransportError {
-                    code: "SUBREQUEST_HTTP_ERROR",
-                    message: "no answer".to_owned(),
-                    detail: String::new(),
-                }));
+                return Poll::Ready(Err(Failure::new(
+                    ErrorCode::SUBREQUEST_HTTP_ERROR,
+                    "no answer",
+                    "",
+                )));
             }
             if delay == 0 {
                 return Poll::Ready(Ok(SubgraphResponse {

@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use ogive_base::Reservation;
-use ogive_execute::{SubgraphResponse, TransportError};
+use ogive_execute::{Failure, SubgraphResponse};
 
 use crate::{
     budget::{Budget, Reading},
     encoding::{self, DecodeError, Encoding},
     endpoint::Endpoint,
-    error::{ExchangeError, HTTP_ERROR, REDIRECT, failed, over_budget, transient},
+    error::{HTTP_ERROR, REDIRECT, failed, over_budget},
     http1::framing::{self, is_personal},
 };
 
@@ -102,7 +102,7 @@ impl<'e> Intake<'e> {
     }
 
     /// The answer will have at least so many bytes.
-    pub(crate) fn announced(&self, bytes: u64) -> Result<(), ExchangeError> {
+    pub(crate) fn announced(&self, bytes: u64) -> Result<(), Failure> {
         if bytes <= self.limit as u64 {
             return Ok(());
         }
@@ -111,14 +111,14 @@ impl<'e> Intake<'e> {
             "the answer is larger than {} bytes: see `response_max_bytes`",
             self.limit
         );
-        Err(failed(HTTP_ERROR, &self.endpoint.name, what, detail).into())
+        Err(failed(HTTP_ERROR, &self.endpoint.name, what, detail))
     }
 
     /// So many bytes of it have come altogether. Gives other requests a turn now and then.
-    pub(crate) async fn came(&mut self, bytes: usize) -> Result<(), ExchangeError> {
+    pub(crate) async fn came(&mut self, bytes: usize) -> Result<(), Failure> {
         self.announced(bytes as u64)?;
         if !self.reading.take(bytes - self.came) {
-            return Err(over_budget(&self.endpoint.name, self.budget).into());
+            return Err(over_budget(&self.endpoint.name, self.budget));
         }
         self.came = bytes;
         if bytes >= self.turn {
@@ -134,13 +134,14 @@ impl<'e> Intake<'e> {
     }
 
     /// The connection ended before that.
-    pub(crate) fn cut(&self, why: String) -> ExchangeError {
-        transient(failed(
+    pub(crate) fn cut(&self, why: String) -> Failure {
+        failed(
             HTTP_ERROR,
             &self.endpoint.name,
             "the connection failed in the middle of an answer",
             why,
-        ))
+        )
+        .retried()
     }
 }
 
@@ -148,7 +149,7 @@ pub(crate) fn no_redirect(
     endpoint: &Endpoint,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Result<(), TransportError> {
+) -> Result<(), Failure> {
     match headers.get(header::LOCATION) {
         Some(to) if status.is_redirection() => Err(failed(
             REDIRECT,
@@ -166,7 +167,7 @@ pub(crate) async fn whole(
     head: Head,
     body: Bytes,
     budget: &Budget<'_>,
-) -> Result<Exchanged, TransportError> {
+) -> Result<Exchanged, Failure> {
     let body = match Encoding::of(&head.headers) {
         Ok(None) => body,
         Ok(Some(encoding)) => Box::pin(decoded(endpoint, encoding, &body, budget)).await?,
@@ -193,7 +194,7 @@ pub(crate) async fn decoded(
     encoding: Encoding,
     body: &[u8],
     budget: &Budget<'_>,
-) -> Result<Bytes, TransportError> {
+) -> Result<Bytes, Failure> {
     let most = endpoint.traffic.response_bytes_refused();
     let limit = most.min(budget.left());
     // It counts while it comes out; whoever keeps the answer takes it for good.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body_util::Full;
 use hyper::client::conn::http2::SendRequest;
-use ogive_execute::{StreamScan, TransportError};
+use ogive_execute::{Failure, StreamScan};
 
 use crate::{
     ClientTls,
@@ -22,7 +22,7 @@ use crate::{
     connect::{connect, speak_http2},
     encoding::{self, Encoding},
     endpoint::{ENCODED_BYTES_MIN, Endpoint},
-    error::{ExchangeError, HTTP_ERROR, TIMEOUT, chain, failed, transient},
+    error::{HTTP_ERROR, TIMEOUT, chain, failed},
     events::{Callbacks, Sockets},
     exchange::{
         ACCEPT_ENCODING_LINE, ExchangeRequest, JSON_LINES, RequestKey, SharedOutcome,
@@ -63,19 +63,14 @@ enum Failed {
     /// written.
     Stale {
         unsent: bool,
-        error: TransportError,
+        error: Failure,
     },
-    Final(ExchangeError),
+    Final(Failure),
 }
 
-impl From<ExchangeError> for Failed {
-    fn from(error: ExchangeError) -> Self {
-        Failed::Final(error)
-    }
-}
-impl From<TransportError> for Failed {
-    fn from(error: TransportError) -> Self {
-        Failed::Final(error.into())
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Failed::Final(failure)
     }
 }
 
@@ -126,7 +121,7 @@ impl Client {
         headers: HeaderMap,
         attachment: Attachment<'_>,
         budget: &Budget<'_>,
-    ) -> Result<Exchanged, ExchangeError> {
+    ) -> Result<Exchanged, Failure> {
         over_hyper::upload(
             &self.names,
             endpoint,
@@ -146,7 +141,7 @@ impl Client {
         headers: Headers<'_>,
         (mut body, idempotent): (Bytes, bool),
         (budget, ahead): (&Budget<'_>, Option<StreamScan<'_>>),
-    ) -> Result<Exchanged, ExchangeError> {
+    ) -> Result<Exchanged, Failure> {
         let tls = tls_of(endpoint, address)?;
         let (mut encoding, mut _copy) = (None, None);
         // Beside what it was made of, which may be sent to others.
@@ -196,7 +191,7 @@ impl Client {
                         "kept-alive connection was stale"
                     );
                 }
-                Err(Failed::Stale { error, .. }) => return Err(transient(error)),
+                Err(Failed::Stale { error, .. }) => return Err(error.retried()),
             }
         }
         // In a box, because futures are moved, and connecting takes most of the room while it hardly ever happens.
@@ -204,10 +199,7 @@ impl Client {
     }
 
     /// The same on a new connection.
-    async fn exchange_anew(
-        &self,
-        mut ask: ExchangeRequest<'_>,
-    ) -> Result<Exchanged, ExchangeError> {
+    async fn exchange_anew(&self, mut ask: ExchangeRequest<'_>) -> Result<Exchanged, Failure> {
         let ready = self.connected(&ask).await?;
         if let Some(signer) = &ask.endpoint.signer {
             sign::sign(&**signer, &mut ask).await?;
@@ -215,7 +207,7 @@ impl Client {
         match self.attempt(&ask, ready).await {
             Ok(response) => Ok(response),
             Err(Failed::Final(error)) => Err(error),
-            Err(Failed::Stale { error, .. }) => Err(transient(error)),
+            Err(Failed::Stale { error, .. }) => Err(error.retried()),
         }
     }
 
@@ -243,7 +235,7 @@ impl Client {
     }
 
     /// A new connection; requests that can share one wait for it instead of making one each.
-    async fn connected(&self, ask: &ExchangeRequest<'_>) -> Result<Ready, ExchangeError> {
+    async fn connected(&self, ask: &ExchangeRequest<'_>) -> Result<Ready, Failure> {
         let gate = self.pool.gate(&ask.origin);
         let _first = match &gate {
             Some(gate) => {
@@ -258,13 +250,13 @@ impl Client {
             None => None,
         };
         let stream = connect(ask.endpoint, ask.address, ask.tls, &self.names).await;
-        let (stream, http2) = stream.map_err(transient)?;
+        let (stream, http2) = stream.map_err(Failure::retried)?;
         if !http2 {
             return Ok(Ready::Http1(Box::new(Connection::new(stream))));
         }
         let shared = speak_http2(stream).await.map_err(|error| {
             let what = "the connection failed before an answer came";
-            transient(failed(HTTP_ERROR, &ask.endpoint.name, what, chain(&error)))
+            failed(HTTP_ERROR, &ask.endpoint.name, what, chain(&error)).retried()
         })?;
         let age = Age::new();
         self.keep(ask, Ready::Http2(shared.clone(), age));
@@ -380,7 +372,7 @@ async fn over_http2(
         if stale {
             Failed::Stale { unsent, error }
         } else {
-            Failed::Final(error.into())
+            Failed::Final(error)
         }
     })?;
     let (head, body) = response.into_parts();
@@ -410,7 +402,7 @@ fn write_head(out: &mut Vec<u8>, ask: &ExchangeRequest<'_>) {
 pub(crate) async fn read_body(
     intake: Intake<'_>,
     connection: &mut Connection,
-) -> Result<Bytes, ExchangeError> {
+) -> Result<Bytes, Failure> {
     read_body_ahead(intake, connection, None).await
 }
 
@@ -419,7 +411,7 @@ async fn read_body_ahead(
     mut intake: Intake<'_>,
     connection: &mut Connection,
     ahead: Option<StreamScan<'_>>,
-) -> Result<Bytes, ExchangeError> {
+) -> Result<Bytes, Failure> {
     let mut arriving = None;
     loop {
         let whole = connection.look().map_err(|why| intake.cut(why))?;
@@ -449,13 +441,14 @@ async fn read_body_ahead(
     Ok(body)
 }
 
-fn no_head(endpoint: &Endpoint, timeout: Duration) -> ExchangeError {
-    transient(failed(
+fn no_head(endpoint: &Endpoint, timeout: Duration) -> Failure {
+    failed(
         TIMEOUT,
         &endpoint.name,
         "the subgraph took too long to begin its answer",
         format!("no head of an answer within {timeout:?}"),
-    ))
+    )
+    .retried()
 }
 
 fn unanswered(endpoint: &Endpoint, why: Unanswered) -> Failed {
@@ -468,13 +461,13 @@ fn unanswered(endpoint: &Endpoint, why: Unanswered) -> Failed {
             unsent,
             error: error(why),
         },
-        Unanswered::Cut(why) => Failed::Final(transient(error(why))),
+        Unanswered::Cut(why) => Failed::Final(error(why).retried()),
         // Hosts and networks come back. What TLS refuses is `InvalidData`.
         Unanswered::Broken(why) if why.kind() != ErrorKind::InvalidData => {
-            Failed::Final(transient(error(why.to_string())))
+            Failed::Final(error(why.to_string()).retried())
         }
         // It would only happen again.
-        why => Failed::Final(error(why.to_string()).into()),
+        why => Failed::Final(error(why.to_string())),
     }
 }
 
@@ -510,7 +503,7 @@ mod tests {
             let Failed::Final(error) = failed else {
                 panic!("{kind}: the request may have arrived");
             };
-            assert_eq!(error.transient, expected, "{kind}");
+            assert_eq!(error.may_retry, expected, "{kind}");
         }
     }
 }

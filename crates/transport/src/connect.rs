@@ -7,7 +7,7 @@ use hyper::{
     client::conn::{http1, http2},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use ogive_execute::TransportError;
+use ogive_execute::Failure;
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) async fn connect(
     address: &Address,
     tls: Option<&ClientTls>,
     names: &Names,
-) -> Result<(Stream, bool), TransportError> {
+) -> Result<(Stream, bool), Failure> {
     let stream = connect_with(endpoint, address, (tls, false), names).await?;
     let http2 = match endpoint.traffic.http2 {
         Http2::Only => true,
@@ -66,7 +66,7 @@ pub(crate) async fn connect_http1(
     address: &Address,
     tls: Option<&ClientTls>,
     names: &Names,
-) -> Result<Stream, TransportError> {
+) -> Result<Stream, Failure> {
     connect_with(endpoint, address, (tls, true), names).await
 }
 
@@ -75,7 +75,7 @@ async fn connect_with(
     address: &Address,
     tls: (Option<&ClientTls>, bool),
     names: &Names,
-) -> Result<Stream, TransportError> {
+) -> Result<Stream, Failure> {
     let timeout = endpoint.traffic.connect_timeout;
     let target = &address.target;
     let opened = open_within(address, tls, names, delay_within(timeout));

@@ -3,62 +3,31 @@
 use std::{error::Error, fmt::Write};
 
 use ogive_base::{bounded_string, foreign::MESSAGE_BYTES_MAX};
-use ogive_execute::TransportError;
+use ogive_failure::{ErrorCode, Failure};
 
 use crate::budget::Budget;
 
-/// How an exchange failed.
-pub(crate) struct ExchangeError {
-    pub(crate) error: TransportError,
-    /// Whether the same request may well succeed a moment later.
-    pub(crate) transient: bool,
-}
+pub(crate) use ogive_failure::codes::{
+    CIRCUIT_BREAKER_OPEN as BREAKER_OPEN, GATEWAY_TIMEOUT as TIMEOUT,
+    REQUEST_MEMORY_LIMIT as REQUEST_MEMORY, SUBREQUEST_HTTP_ERROR as HTTP_ERROR,
+    SUBREQUEST_REDIRECT as REDIRECT,
+};
 
-impl From<TransportError> for ExchangeError {
-    fn from(error: TransportError) -> Self {
-        ExchangeError {
-            error,
-            transient: false,
-        }
-    }
-}
-
-/// An error that may be gone a moment later.
-pub(crate) fn transient(error: TransportError) -> ExchangeError {
-    ExchangeError {
-        error,
-        transient: true,
-    }
-}
-
-/// The subgraph is left alone for a while.
-pub(crate) const BREAKER_OPEN: &str = "CIRCUIT_BREAKER_OPEN";
-/// The subgraph could not be reached or did not speak HTTP.
-pub(crate) const HTTP_ERROR: &str = "SUBREQUEST_HTTP_ERROR";
-/// The answers for one request of a client are too much altogether.
-pub const REQUEST_MEMORY: &str = "REQUEST_MEMORY_LIMIT";
-/// It wants to be asked somewhere else.
-pub(crate) const REDIRECT: &str = "SUBREQUEST_REDIRECT";
-/// It took too long.
-pub(crate) const TIMEOUT: &str = "GATEWAY_TIMEOUT";
-
-/// An error whose client message names only the subgraph.
+/// A failure whose client message names only the subgraph.
 pub(crate) fn failed(
-    code: &'static str,
+    code: ErrorCode,
     subgraph: &str,
     what: &str,
     detail: impl Into<String>,
-) -> TransportError {
-    TransportError {
-        code,
-        message: format!("HTTP fetch failed from '{subgraph}': {what}"),
-        // May have headers of the subgraph in it.
-        detail: bounded_string(detail.into(), MESSAGE_BYTES_MAX),
-    }
+) -> Failure {
+    let message = format!("HTTP fetch failed from '{subgraph}': {what}");
+    // May have headers of the subgraph in it.
+    let detail = bounded_string(detail.into(), MESSAGE_BYTES_MAX);
+    Failure::new(code, message, detail)
 }
 
 /// The answers for one request do not fit into its budget.
-pub(crate) fn over_budget(subgraph: &str, budget: &Budget<'_>) -> TransportError {
+pub(crate) fn over_budget(subgraph: &str, budget: &Budget<'_>) -> Failure {
     if budget.process_is_full() {
         let what = "the gateway has no memory for the answer now";
         let detail = "the requests under way hold as much as `limits.max_memory` allows";

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use ogive_execute::{StreamScan, TransportError};
+use ogive_execute::{Failure, StreamScan};
 
 use crate::{
     ClientTls,
@@ -72,7 +72,7 @@ pub(crate) struct ExchangeRequest<'a> {
 pub(crate) fn tls_of<'e>(
     endpoint: &'e Endpoint,
     address: &Address,
-) -> Result<Option<&'e ClientTls>, TransportError> {
+) -> Result<Option<&'e ClientTls>, Failure> {
     if !address.https {
         return Ok(None);
     }
@@ -90,7 +90,7 @@ pub(crate) fn tls_of<'e>(
 }
 
 /// A whole answer, or the lack of one.
-pub(crate) type Outcome = Result<Exchanged, TransportError>;
+pub(crate) type Outcome = Result<Exchanged, Failure>;
 
 /// What it is shared as.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::Full;
-use ogive_execute::TransportError;
+use ogive_execute::Failure;
 
 use crate::{
     Encoding, Endpoint,
@@ -37,7 +37,7 @@ pub async fn fetch(
     endpoint: &Endpoint,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Fetched, TransportError> {
+) -> Result<Fetched, Failure> {
     let exchange = exchange(endpoint, headers, body);
     match tokio::time::timeout(endpoint.traffic.timeout, exchange).await {
         Ok(fetched) => fetched,
@@ -54,7 +54,7 @@ async fn exchange(
     endpoint: &Endpoint,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Fetched, TransportError> {
+) -> Result<Fetched, Failure> {
     let fail = |detail: String| {
         let what = "the connection failed before an answer came";
         failed(HTTP_ERROR, &endpoint.name, what, detail)
@@ -108,7 +108,7 @@ async fn exchange(
         let body = client::read_body(intake, &mut connection).await;
         (head.status, head.headers, body)
     };
-    let body = body.map_err(|e| e.error)?;
+    let body = body?;
     let body = match Encoding::of(&headers) {
         Ok(None) => body,
         Ok(Some(encoding)) => decoded(endpoint, encoding, &body, &budget).await?,

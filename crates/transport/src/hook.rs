@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use ogive_execute::TransportError;
+use ogive_execute::Failure;
 
 /// A request that is about to leave.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub enum FetchDecision {
 }
 
 /// A future of something that a hook does.
-pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TransportError>> + 'a>>;
+pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + 'a>>;
 
 /// Looks at one request to a subgraph and at its answer.
 pub trait FetchHook {

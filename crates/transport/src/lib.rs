@@ -60,11 +60,7 @@ pub use cache_control::is_for_caches;
 pub use client::Client;
 pub use coalescing::{Coalesced, Coalescer, SharingScope};
 pub use endpoint::{Endpoint, Endpoints, Traffic};
-pub use error::REQUEST_MEMORY;
 pub use events::callback::{CallbackAnswer, CallbackSubscription, Callbacks};
-pub use events::failures::{
-    EVENT_ARGUMENT_INVALID, STREAM_LOST, STREAM_MALFORMED, STREAM_OVERFLOW, STREAM_REFUSED,
-};
 pub use events::source::{CallbackSource, EventProtocol, EventSource, LearnedProtocol, Reconnect};
 pub use fetch::{Fetched, fetch};
 pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader, first_text};

@@ -1,7 +1,8 @@
 //! Watching one client request's requests to subgraphs.
 
 use http::HeaderMap;
-use ogive_execute::Failure;
+use ogive_execute::FailureReport;
+use ogive_failure::ErrorCode;
 
 /// Told of every request; belongs to one client request.
 pub trait Observer {
@@ -24,12 +25,12 @@ pub enum Answered {
     /// With an HTTP status and so many bytes.
     Status(u16, usize),
     /// Without an answer; the code says why.
-    Failed(&'static str),
+    Failed(ErrorCode),
 }
 
 /// Told of everything that goes wrong with requests to subgraphs; belongs to one client request.
 pub trait Reporter {
     /// `subgraph` is the name of the one to blame; empty if none is. When an answer is wrong, it is the one of which
     /// [`Observer::answered`] was told last.
-    fn failed(&self, subgraph: &str, failure: &Failure<'_>);
+    fn failed(&self, subgraph: &str, failure: &FailureReport<'_>);
 }

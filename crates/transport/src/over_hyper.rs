@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version, header, uri::Scheme};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
-use ogive_execute::TransportError;
+use ogive_execute::Failure;
 
 use crate::{
     address::Address,
@@ -14,7 +14,7 @@ use crate::{
     budget::Budget,
     connect::{Sender, connect, speak_http1, speak_http2},
     endpoint::Endpoint,
-    error::{ExchangeError, HTTP_ERROR, chain, failed},
+    error::{HTTP_ERROR, chain, failed},
     exchange::{ACCEPT, ACCEPT_ENCODING, ExchangeRequest, JSON, USER_AGENT, tls_of},
     growth,
     resolve::Names,
@@ -45,7 +45,7 @@ pub(crate) async fn upload(
     address: &Address,
     mut headers: HeaderMap,
     (attachment, budget): (Attachment<'_>, &Budget<'_>),
-) -> Result<Exchanged, ExchangeError> {
+) -> Result<Exchanged, Failure> {
     let tls = tls_of(endpoint, address)?;
     if endpoint.traffic.accept_compression {
         headers.insert(header::ACCEPT_ENCODING, ACCEPT_ENCODING);
@@ -67,7 +67,7 @@ pub(crate) async fn upload(
         fit_http1(&mut request, address);
         speak_http1(stream).await.map(Sender::Http1)
     };
-    let unanswered = |error: hyper::Error| -> TransportError {
+    let unanswered = |error: hyper::Error| -> Failure {
         let what = "the connection failed before an answer came";
         failed(HTTP_ERROR, &endpoint.name, what, chain(&error))
     };
@@ -81,7 +81,7 @@ pub(crate) async fn upload(
         no_redirect(endpoint, head.status, &head.headers)?;
         let body = read_body(Intake::new(endpoint, budget), body).await?;
         let head = Head::new(head.status, head.headers);
-        Ok(whole(endpoint, head, body, budget).await?)
+        whole(endpoint, head, body, budget).await
     };
     let mut answering = pin!(answering);
     let mut feed = attachment.feed;
@@ -92,7 +92,7 @@ pub(crate) async fn upload(
             Ok(()) | Err(FeedError::NobodyReads) => {}
             Err(FeedError::Refused { code, message }) => {
                 let detail = format!("files for subgraph `{}`: {message}", endpoint.name);
-                return Err(TransportError { code, message, detail }.into());
+                return Err(Failure::new(code, message, detail));
             }
         },
     }
@@ -139,7 +139,7 @@ pub(crate) fn fit_http2<B>(request: &mut Request<B>, address: &Address) {
 pub(crate) async fn read_body(
     mut intake: Intake<'_>,
     mut body: Incoming,
-) -> Result<Bytes, ExchangeError> {
+) -> Result<Bytes, Failure> {
     let expected = body.size_hint().lower();
     intake.announced(expected)?;
     // The announced length is only a hint from outside: never reserve more than this ahead of the bytes themselves.

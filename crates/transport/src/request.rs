@@ -12,23 +12,21 @@ use std::{
 use http::{HeaderMap, HeaderValue};
 use ogive_base::Reservation;
 use ogive_execute::{
-    EventStream, EventStreamFuture, Failure, RequestLimits, StreamScan, SubgraphRequest, Transport,
-    TransportError, TransportFuture, no_events,
+    EventStream, EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan,
+    SubgraphRequest, Transport, TransportFuture, no_events,
 };
+use ogive_failure::{ErrorCode, codes};
 use tokio::time::Instant;
 
 use crate::{
-    Answered, CallerContext, Client, Collected, EVENT_ARGUMENT_INVALID, Endpoint, FetchHook,
-    Observer, Reporter, STREAM_REFUSED, ServiceRequest, SubgraphService,
+    Answered, CallerContext, Client, Collected, Endpoint, FetchHook, Observer, Reporter,
+    ServiceRequest, SubgraphService,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
     cache_control,
     coalescing::{Coalesced, SharingScope},
-    error::{
-        BREAKER_OPEN, ExchangeError, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed,
-        over_budget,
-    },
+    error::{BREAKER_OPEN, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed, over_budget},
     events::{self, SubscribeRequest},
     exchange::{Outcome, RequestKey, SharedOutcome},
     headers::is_hop_by_hop,
@@ -372,19 +370,18 @@ impl RequestTransport<'_> {
                 &endpoint.name,
                 "the upload took too long",
                 "no whole answer before the time for requests with files was over",
-            )
-            .into()),
+            )),
         };
         // What the client did wrong says nothing about the subgraph.
         if exchanged
             .as_ref()
             .err()
-            .is_none_or(|e| is_of_subgraph(e.error.code))
+            .is_none_or(|e| is_of_subgraph(e.code))
         {
             chosen.done(is_well(&exchanged));
             permit.done(is_well(&exchanged));
         }
-        exchanged.map_err(|e| e.error)
+        exchanged
     }
 
     /// What is sent besides the body.
@@ -412,11 +409,7 @@ impl RequestTransport<'_> {
     }
 
     /// One try at one replica.
-    async fn one(
-        &self,
-        request: &Prepared<'_>,
-        chosen: Chosen<'_>,
-    ) -> Result<Exchanged, ExchangeError> {
+    async fn one(&self, request: &Prepared<'_>, chosen: Chosen<'_>) -> Result<Exchanged, Failure> {
         let endpoint = request.endpoint;
         let sent = (request.deadline, request.watched);
         let headers = self.headers(endpoint, request.outgoing, sent);
@@ -441,7 +434,7 @@ impl RequestTransport<'_> {
                     ..exchanged
                 }),
                 Ok(failed) => failed,
-                Err(_) => Err(too_slow(endpoint).into()),
+                Err(_) => Err(too_slow(endpoint)),
             }
         };
         chosen.done(is_well(&exchanged));
@@ -453,7 +446,7 @@ impl RequestTransport<'_> {
         &self,
         request: &Prepared<'_>,
         (replicas, chosen): (&Replicas, Chosen<'_>),
-    ) -> Result<Exchanged, ExchangeError> {
+    ) -> Result<Exchanged, Failure> {
         let hedge = request.endpoint.traffic.hedge;
         match hedge.filter(|_| request.request.idempotent) {
             None => self.one(request, chosen).await,
@@ -467,7 +460,7 @@ impl RequestTransport<'_> {
         request: &Prepared<'_>,
         (replicas, chosen): (&Replicas, Chosen<'_>),
         hedge: crate::Hedge,
-    ) -> Result<Exchanged, ExchangeError> {
+    ) -> Result<Exchanged, Failure> {
         let health = &*request.endpoint.health;
         let (began, at) = (Instant::now(), chosen.index());
         let after = health.hedge_after(&hedge);
@@ -542,7 +535,7 @@ impl RequestTransport<'_> {
                     matches!(e.response.status, 429 | 502 | 503 | 504),
                     e.retry_after,
                 ),
-                Err(e) => (e.transient, None),
+                Err(e) => (e.may_retry, None),
             };
             let wait = retry
                 .filter(|retry| may_retry && attempt < retry.attempts)
@@ -551,7 +544,7 @@ impl RequestTransport<'_> {
                 // An answer that comes too late helps nobody. (A subgraph may ask for longer than clocks can say.)
                 .filter(|wait| *wait < request.deadline.saturating_duration_since(Instant::now()));
             let Some(wait) = wait else {
-                return exchanged.map_err(|e| e.error);
+                return exchanged;
             };
             attempt += 1;
             tracing::debug!(
@@ -566,7 +559,7 @@ impl RequestTransport<'_> {
 }
 
 /// The answer of what stands in for a subgraph without URL.
-async fn serviced(request: &Prepared<'_>, error: TransportError) -> Outcome {
+async fn serviced(request: &Prepared<'_>, error: Failure) -> Outcome {
     let endpoint = request.endpoint;
     let Some(service) = &endpoint.service else {
         return Err(error);
@@ -596,7 +589,7 @@ async fn serviced(request: &Prepared<'_>, error: TransportError) -> Outcome {
     })
 }
 
-fn replicas(endpoint: &Endpoint) -> Result<&Replicas, TransportError> {
+fn replicas(endpoint: &Endpoint) -> Result<&Replicas, Failure> {
     let replicas = endpoint.replicas.as_ref();
     replicas.map(|replicas| &**replicas).map_err(|error| {
         failed(
@@ -608,7 +601,7 @@ fn replicas(endpoint: &Endpoint) -> Result<&Replicas, TransportError> {
     })
 }
 
-fn too_slow(endpoint: &Endpoint) -> TransportError {
+fn too_slow(endpoint: &Endpoint) -> Failure {
     failed(
         TIMEOUT,
         &endpoint.name,
@@ -617,7 +610,7 @@ fn too_slow(endpoint: &Endpoint) -> TransportError {
     )
 }
 
-fn left_alone(endpoint: &Endpoint) -> TransportError {
+fn left_alone(endpoint: &Endpoint) -> Failure {
     failed(
         BREAKER_OPEN,
         &endpoint.name,
@@ -627,17 +620,20 @@ fn left_alone(endpoint: &Endpoint) -> TransportError {
 }
 
 /// Whether an error is the subgraph's, not the client's.
-fn is_of_subgraph(code: &str) -> bool {
+fn is_of_subgraph(code: ErrorCode) -> bool {
     matches!(code, HTTP_ERROR | TIMEOUT | REDIRECT)
 }
 
-fn is_well(exchanged: &Result<Exchanged, ExchangeError>) -> bool {
+fn is_well(exchanged: &Result<Exchanged, Failure>) -> bool {
     match exchanged {
         Ok(exchanged) => exchanged.response.status < 500,
         // It did answer, or was not asked; that is not its fault.
         Err(error) => matches!(
-            error.error.code,
-            REQUEST_MEMORY | CREDENTIALS_UNAVAILABLE | EVENT_ARGUMENT_INVALID | STREAM_REFUSED
+            error.code,
+            REQUEST_MEMORY
+                | CREDENTIALS_UNAVAILABLE
+                | codes::EVENT_ARGUMENT_INVALID
+                | codes::SUBREQUEST_STREAM_REFUSED
         ),
     }
 }
@@ -653,11 +649,12 @@ impl RequestTransport<'_> {
         }
         Box::pin(async move {
             let Some((endpoint, outgoing)) = self.outgoing(request.subgraph) else {
-                return Err(TransportError {
-                    code: HTTP_ERROR,
-                    message: "the subgraph is not known".into(),
-                    detail: format!("no endpoint for subgraph {}", request.subgraph),
-                });
+                let detail = format!("no endpoint for subgraph {}", request.subgraph);
+                return Err(Failure::new(
+                    HTTP_ERROR,
+                    "the subgraph is not known",
+                    detail,
+                ));
             };
             let memory = self.budget.process();
             if let Some(memory) = memory {
@@ -727,10 +724,7 @@ impl RequestTransport<'_> {
 }
 
 impl RequestTransport<'_> {
-    async fn subscribed(
-        &self,
-        request: SubgraphRequest,
-    ) -> Result<EventStream<'_>, TransportError> {
+    async fn subscribed(&self, request: SubgraphRequest) -> Result<EventStream<'_>, Failure> {
         let known = self.outgoing(request.subgraph);
         if let Some((endpoint, _)) = known
             && let Some(service) = &endpoint.service
@@ -753,7 +747,7 @@ impl RequestTransport<'_> {
             None => request.body,
             Some(signer) => {
                 let signed = sign::body(&**signer, endpoint, &request.body);
-                let signed = signed.map_err(|error| error.error)?;
+                let signed = signed?;
                 signed.unwrap_or(request.body)
             }
         };
@@ -786,7 +780,7 @@ impl RequestTransport<'_> {
         service: &'s dyn SubgraphService,
         endpoint: &'s Endpoint,
         request: SubgraphRequest,
-    ) -> Result<EventStream<'s>, TransportError> {
+    ) -> Result<EventStream<'s>, Failure> {
         let now = Instant::now();
         let own = endpoint.traffic.timeout;
         let left = self.deadline.map(|at| at.saturating_duration_since(now));
@@ -817,17 +811,8 @@ impl RequestTransport<'_> {
     }
 
     /// A stream of events was lost, and is going to be opened again: nobody knows what happened meanwhile.
-    fn lost(&self, subgraph: u32, error: &TransportError) {
-        self.failed(&Failure {
-            subgraph: Some(subgraph),
-            code: error.code,
-            is_reported: false,
-            cause: &error.detail,
-            path: "",
-            places: 1,
-            status: None,
-            answer: None,
-        });
+    fn lost(&self, subgraph: u32, error: &Failure) {
+        self.failed(&FailureReport::of(subgraph, error));
     }
 }
 
@@ -879,7 +864,7 @@ impl Transport for RequestTransport<'_> {
         endpoint.is_some_and(|endpoint| endpoint.shows_errors && endpoint.service.is_none())
     }
 
-    fn failed(&self, failure: &Failure<'_>) {
+    fn failed(&self, failure: &FailureReport<'_>) {
         let endpoint = failure
             .subgraph
             .and_then(|at| self.endpoints.get(at as usize));

@@ -5,7 +5,7 @@
 
 use std::{fmt, time::Duration};
 
-use ogive_execute::{EventStreamFuture, SubgraphRequest, TransportError, TransportFuture};
+use ogive_execute::{EventStreamFuture, Failure, SubgraphRequest, TransportFuture};
 
 /// What is asked, and how patient whoever asks is.
 pub struct ServiceRequest<'a> {
@@ -16,7 +16,7 @@ pub struct ServiceRequest<'a> {
     /// Largest answer or event in bytes.
     pub bytes_max: usize,
     /// Learns that a stream was lost, and is going to be opened again.
-    pub on_loss: Box<dyn Fn(&TransportError) + 'a>,
+    pub on_loss: Box<dyn Fn(&Failure) + 'a>,
 }
 
 /// Answers requests and subscriptions for one subgraph.

@@ -14,16 +14,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     address::Address,
     endpoint::Endpoint,
-    error::{ExchangeError, failed},
+    error::failed,
     exchange::{ACCEPT, ACCEPT_ENCODING, ExchangeRequest, JSON, USER_AGENT},
     signer::{SignError, Signer, Unsigned},
 };
-use ogive_execute::TransportError;
+use ogive_execute::Failure;
 
 /// The gateway cannot prove who it is, so the subgraph was not asked.
-pub(crate) const CREDENTIALS_UNAVAILABLE: &str = "SUBREQUEST_CREDENTIALS_UNAVAILABLE";
+pub(crate) use ogive_failure::codes::SUBREQUEST_CREDENTIALS_UNAVAILABLE as CREDENTIALS_UNAVAILABLE;
 
-fn unavailable(endpoint: &Endpoint, error: &SignError) -> TransportError {
+fn unavailable(endpoint: &Endpoint, error: &SignError) -> Failure {
     failed(
         CREDENTIALS_UNAVAILABLE,
         &endpoint.name,
@@ -61,7 +61,7 @@ impl<'e> Renewal<'e> {
 }
 
 /// Waits for what a request is signed with, and no longer than until `deadline`.
-pub(crate) async fn ready(endpoint: &Endpoint, deadline: Instant) -> Result<(), TransportError> {
+pub(crate) async fn ready(endpoint: &Endpoint, deadline: Instant) -> Result<(), Failure> {
     let Some(signer) = &endpoint.signer else {
         return Ok(());
     };
@@ -76,16 +76,16 @@ pub(crate) fn body(
     signer: &dyn Signer,
     endpoint: &Endpoint,
     body: &Bytes,
-) -> Result<Option<Bytes>, ExchangeError> {
+) -> Result<Option<Bytes>, Failure> {
     let signed = signer.body(body);
-    signed.map_err(|error| unavailable(endpoint, &error).into())
+    signed.map_err(|error| unavailable(endpoint, &error))
 }
 
 /// Adds proof to a request that is about to be sent.
 pub(crate) async fn sign(
     signer: &dyn Signer,
     ask: &mut ExchangeRequest<'_>,
-) -> Result<(), ExchangeError> {
+) -> Result<(), Failure> {
     let mut headers = HeaderMap::new();
     if signer.reads_headers() {
         headers = ask.headers.clone().into_map();
@@ -110,7 +110,7 @@ pub(crate) async fn sign_upload(
     (endpoint, address): (&Endpoint, &Address),
     content_type: &HeaderValue,
     headers: &mut HeaderMap,
-) -> Result<(), ExchangeError> {
+) -> Result<(), Failure> {
     let mut all = HeaderMap::new();
     if signer.reads_headers() {
         all.clone_from(headers);
@@ -127,7 +127,7 @@ pub(crate) async fn sign_upgrade(
     signer: &dyn Signer,
     (endpoint, address): (&Endpoint, &Address),
     headers: &mut HeaderMap,
-) -> Result<(), TransportError> {
+) -> Result<(), Failure> {
     let all = if signer.reads_headers() {
         headers.clone()
     } else {
@@ -149,7 +149,7 @@ pub(crate) async fn sign_stream(
     (endpoint, address): (&Endpoint, &Address),
     body: &Bytes,
     headers: &mut HeaderMap,
-) -> Result<(), TransportError> {
+) -> Result<(), Failure> {
     let mut all = HeaderMap::new();
     if signer.reads_headers() {
         all.clone_from(headers);

@@ -15,6 +15,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderValue;
 use hyper::body::{Body, Frame};
+use ogive_failure::ErrorCode;
 use tokio::sync::mpsc;
 
 /// Pieces on their way at a time.
@@ -50,7 +51,7 @@ pub enum FeedError {
     /// What the client sends cannot be passed on.
     Refused {
         /// `extensions.code`.
-        code: &'static str,
+        code: ErrorCode,
         /// For the client.
         message: String,
     },

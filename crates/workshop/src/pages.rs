@@ -5,8 +5,8 @@ mod rows;
 use std::fmt::Write;
 
 use ogive_compose::codes::{self as compose, ELSEWHERE, Example, Kind, Level};
+use ogive_failure::{ErrorCode, Origin};
 use ogive_schema::suggest::suggestions;
-use ogive_telemetry::codes::{self as gateway, Origin};
 
 use crate::{diff, lint};
 use rows::ROWS;
@@ -16,8 +16,8 @@ pub fn page(code: &str) -> Result<String, String> {
     let code = code.to_ascii_uppercase();
     let mut sections = Vec::new();
     sections.extend(compose::explain(&code).iter().map(composition));
-    if let Some(row) = gateway::ALL.iter().find(|r| r.code == code) {
-        sections.push(answer(row));
+    if let Some(code) = ErrorCode::find(&code) {
+        sections.push(answer(code));
     }
     if let Some(kind) = diff::KINDS.iter().find(|k| k.code == code) {
         sections.push(format!(
@@ -64,7 +64,8 @@ pub fn page(code: &str) -> Result<String, String> {
 pub fn all() -> Vec<(&'static str, &'static str)> {
     let mut out: Vec<(&str, &str)> = Vec::new();
     out.extend(compose::pages().map(|p| (p.code, p.title)));
-    out.extend(gateway::ALL.iter().map(|r| (r.code, r.meaning)));
+    let answers = ErrorCode::ALL.iter();
+    out.extend(answers.map(|code| (code.as_str(), code.meaning())));
     out.extend(diff::KINDS.iter().map(|k| (k.code, k.summary)));
     out.extend(lint::RULES.iter().map(|r| (r.id, r.summary)));
     let rows = ROWS.iter().flat_map(|(_, rows)| rows.iter());
@@ -124,18 +125,25 @@ fn indented(text: &str) -> String {
     lines.join("\n")
 }
 
-fn answer(row: &gateway::ErrorCode) -> String {
-    let who = match row.origin {
+fn answer(code: ErrorCode) -> String {
+    let who = match code.origin() {
         Origin::Client => "the client",
         Origin::Subgraph => "a subgraph",
         Origin::Gateway => "the gateway",
     };
-    let code = row.code;
-    let bad = serde_json::json!({ "errors": [{ "message": "…", "extensions": { "code": code } }] });
+    let passes = if code.is_transient() {
+        "; the same request may be answered a while later"
+    } else {
+        ""
+    };
+    let shown = serde_json::json!({ "code": code.as_str() });
+    let bad = serde_json::json!({ "errors": [{ "message": "…", "extensions": shown }] });
     format!(
-        "{code}, an error in the gateway's answers\n\n  {}\n  Who has to act: {who}. \
+        "{code}, an error in the gateway's answers\n\n  {}\n  Who has to act: {who}{passes}. \
          HTTP status when the whole request fails with it: {}.\n\nWhat to do\n\n  {}\n\nLooks like\n\n  {bad}\n",
-        row.meaning, row.status, row.remedy
+        code.meaning(),
+        code.status(),
+        code.remedy()
     )
 }
 

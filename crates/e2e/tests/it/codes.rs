@@ -1,7 +1,7 @@
-//! The codes that the crates put into responses, those of the table, and those of `docs/errors.md` are the same.
+//! Whatever the crates put into responses is an [`ErrorCode`], and each of these is given by somebody.
 //!
-//! Codes are words of one kind, [`is_code`], so they are looked for in the sources: as texts, and as names of constants.
-//! What looks like a code and is none stands in [`NO_CODES`].
+//! Codes are words of one kind, [`is_code`], so they are looked for in the sources: as texts, of which there must be none,
+//! and as names of variants. What looks like a code and is none stands in [`NO_CODES`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ogive_telemetry::codes::{ALL, Origin};
+use ogive_failure::ErrorCode;
 
 /// Crates whose words reach clients. Those of `schema`, `federation` and `compose` are about schemas, and reach people
 /// who publish them.
@@ -31,9 +31,6 @@ const NO_CODES: &[&str] = &[
     // Locations of directives.
     "syntax/src/parser/type_system.rs",
 ];
-
-/// Defines constants for codes, which is not to give them.
-const DEFINITIONS: &str = "execute/src/codes.rs";
 
 /// Words in capitals with a line between two of them; one word only where everybody calls it so.
 fn is_code(text: &str) -> bool {
@@ -93,72 +90,30 @@ fn found_in(names: &[&str], left_out: &[&str]) -> Found {
                     .or_default()
                     .push(shown.clone());
             }
-            if shown != DEFINITIONS {
-                let words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-                found
-                    .used
-                    .extend(words.filter(|w| is_code(w)).map(str::to_owned));
-            }
+            let words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            found
+                .used
+                .extend(words.filter(|w| is_code(w)).map(str::to_owned));
         }
     }
     found
 }
 
 #[test]
-fn codes_of_all_crates_are_those_of_the_table() {
+fn codes_are_those_of_the_table_and_each_is_given() {
     let found = found();
-    let table: BTreeSet<&str> = ALL.iter().map(|row| row.code).collect();
-    let unknown: Vec<_> = found
-        .texts
-        .iter()
-        .filter(|(code, _)| !table.contains(code.as_str()))
-        .collect();
     assert!(
-        unknown.is_empty(),
-        "codes that nobody has documented: {unknown:#?}"
+        found.texts.is_empty(),
+        "texts instead of an `ErrorCode`: {:#?}",
+        found.texts
     );
-    let unused: Vec<_> = table
-        .iter()
-        .filter(|code| !found.used.contains(**code))
-        .collect();
+    let words = ErrorCode::ALL.iter().map(|code| code.as_str());
+    let unused: Vec<_> = words.filter(|word| !found.used.contains(*word)).collect();
     assert!(unused.is_empty(), "codes that nothing gives: {unused:?}");
 }
 
-#[test]
-fn the_page_of_codes_has_those_of_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
-    let page = fs::read_to_string(path).unwrap();
-    let rows: Vec<(String, String, String)> = page
-        .lines()
-        .filter_map(|line| {
-            let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
-            let code = cells.next()?.trim_end_matches('`').to_owned();
-            Some((code, cells.next()?.to_owned(), cells.next()?.to_owned()))
-        })
-        .collect();
-    let expected: Vec<(String, String, String)> = ALL
-        .iter()
-        .map(|row| {
-            let origin = match row.origin {
-                Origin::Client => "client",
-                Origin::Subgraph => "subgraph",
-                Origin::Gateway => "gateway",
-            };
-            (row.code.into(), row.status.to_string(), origin.into())
-        })
-        .collect();
-    assert_eq!(rows, expected);
-}
-
-#[test]
-fn every_code_of_the_executor_is_in_its_own_table_too() {
-    for row in ogive_execute::codes::CODES {
-        assert!(ALL.iter().any(|r| r.code == row.code), "{}", row.code);
-    }
-}
-
 /// Crates whose words reach somebody in one way or another. Those of `bench` reach nobody else than this project.
-const EXPLAINED: [&str; 19] = [
+const EXPLAINED: [&str; 20] = [
     "base",
     "json",
     "syntax",
@@ -172,6 +127,7 @@ const EXPLAINED: [&str; 19] = [
     "transport",
     "config",
     "telemetry",
+    "failure",
     "gateway",
     "mock",
     "workshop",

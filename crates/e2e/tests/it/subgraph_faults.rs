@@ -1,7 +1,7 @@
 //! Subgraphs that are down, slow or lying: the answer stays well-formed, says so, and keeps what is left.
 
+use ogive_failure::ErrorCode;
 use ogive_mock::Fault;
-use ogive_telemetry::codes::find;
 
 use crate::{
     graph::Graph,
@@ -41,7 +41,7 @@ fn only_shipping_costs_are_missing(answer: &Answer, fault: &str) {
     assert!(!answer.codes().is_empty(), "{fault}: no error: {json}");
     for code in answer.codes() {
         assert!(
-            find(&code).is_some() || code == "INJECTED",
+            ErrorCode::find(&code).is_some() || code == "INJECTED",
             "{fault}: {code} is not in the table"
         );
     }

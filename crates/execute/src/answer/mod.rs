@@ -5,7 +5,7 @@
 //! representation, because otherwise items cannot be told apart; a list of another length is refused as a whole. A
 //! null item is no error by itself: its fields are null.
 //!
-//! Whatever goes wrong here is told to operators when the answer has been read ([`crate::failure`]).
+//! Whatever goes wrong here is told to operators when the answer has been read ([`crate::failure_report`]).
 //!
 //! ScanPartial here for: [`absorb`] (entry), `absorb_body`, `distribute` (subgraph path to client path, with [`places`]).
 
@@ -18,16 +18,16 @@ use std::{
 
 use bytes::Bytes;
 use ogive_base::FastSet;
+use ogive_failure::codes;
 use ogive_json::{Kind, Scanner};
 use ogive_plan::{Fetch, FetchId, LayoutId, ShapeId};
 
 use self::places::Places;
 use crate::{
-    codes,
     condition::Conditions,
     envelope::{Envelope, Part, Step, SubgraphError, find_lookups},
     errors::{Errors, Stage},
-    failure::Failure,
+    failure_report::FailureReport,
     gather::{Gathered, Instance},
     graphql_error::GraphqlError,
     limits::{ExecuteLimits, ExecuteOptions},
@@ -41,7 +41,7 @@ use crate::{
     },
     stop::{KeyComparisons, LimitReached, Stop},
     store::{RawRange, Source, Store},
-    transport::{SubgraphResponse, TransportError},
+    transport::{Failure, SubgraphResponse},
 };
 
 /// What an answer is read with, and where it goes.
@@ -55,7 +55,7 @@ pub(crate) struct Absorb<'s, 'p> {
     /// Whether the client may see what this subgraph says about its errors.
     pub(crate) shows_errors: bool,
     /// Who learns of everything that goes wrong.
-    pub(crate) failed: &'s dyn Fn(&Failure<'_>),
+    pub(crate) failed: &'s dyn Fn(&FailureReport<'_>),
     pub(crate) source: Source,
     /// The fetch of the plan, of which the answered one may be a part.
     pub(crate) whole: FetchId,
@@ -80,7 +80,7 @@ pub(crate) struct Absorb<'s, 'p> {
 }
 
 /// Takes in the result of a fetch.
-pub(crate) fn absorb(this: &mut Absorb<'_, '_>, result: Result<SubgraphResponse, TransportError>) {
+pub(crate) fn absorb(this: &mut Absorb<'_, '_>, result: Result<SubgraphResponse, Failure>) {
     match result {
         Ok(response) => {
             this.absorb_response(&response);
@@ -99,9 +99,12 @@ pub(crate) fn absorb(this: &mut Absorb<'_, '_>, result: Result<SubgraphResponse,
     }
 }
 
+/// What a client reads of a request to a subgraph that failed, if it may not see why; the code says more.
+const MASKED_MESSAGE: &str = "A request to a subgraph failed.";
+
 /// A message that only those see who may see what is wrong with subgraphs.
 fn shown_or_masked(shown: Option<String>) -> Cow<'static, str> {
-    shown.map_or(Cow::Borrowed(codes::MASKED_MESSAGE), Cow::Owned)
+    shown.map_or(Cow::Borrowed(MASKED_MESSAGE), Cow::Owned)
 }
 
 /// Whether an answer is a GraphQL response whose data is null because of an error somewhere in it. (Where the request
@@ -601,7 +604,7 @@ impl<'s, 'p> Absorb<'s, 'p> {
         let said = clip(said, limits.error_message_bytes_max).to_owned();
         let code = match error.code {
             Some(code) => Cow::Owned(clip(&code, limits.error_code_bytes_max).to_owned()),
-            None => Cow::Borrowed(codes::DOWNSTREAM_SERVICE_ERROR),
+            None => Cow::Borrowed(codes::DOWNSTREAM_SERVICE_ERROR.as_str()),
         };
         if !self.shows_errors {
             let message = "The subgraph reported an error.";

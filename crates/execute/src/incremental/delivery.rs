@@ -10,9 +10,9 @@
 
 use bytes::Bytes;
 use ogive_base::FastMap;
+use ogive_failure::codes;
 
 use crate::{
-    codes,
     graphql_error::GraphqlError,
     incremental::{
         CompletedGroup, GroupData, GroupValues, IncrementalForm, InitialData, Payload,

@@ -9,10 +9,10 @@ use crate::{
     incremental::delivery::Delivery,
     run::{Prepared, Run},
     store::Source,
-    transport::{SubgraphResponse, TransportError},
+    transport::{Failure, SubgraphResponse},
 };
 
-type Answer = (Source, Result<SubgraphResponse, TransportError>);
+type Answer = (Source, Result<SubgraphResponse, Failure>);
 
 /// See the module documentation.
 pub(crate) struct FetchPasses<'p> {

@@ -2,12 +2,12 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use ogive_failure::codes;
 use ogive_json::Scanner;
 use ogive_plan::{LeafKind, OutField, OutSource};
 
 use super::{Cut, Emit, Filter, Frame, Null, ObjectOutcome, Respond};
 use crate::{
-    codes,
     output::Output,
     store::{ListRange, RecordId, Value},
 };

@@ -22,6 +22,7 @@ pub(crate) mod partial;
 use std::borrow::Cow;
 
 use ogive_base::{FastSet, id::Id};
+use ogive_failure::{ErrorCode, codes};
 use ogive_json::{Conditions, Kind, Open, PatternValue, ScanError, Scanner, lanes};
 use ogive_plan::{
     Derived, MemberOrder, ObjectShape, RuntimeType, ShapeField, ShapeId, SlotIndex, Wrapping,
@@ -33,7 +34,6 @@ use self::{
     partial::{Expected, Passing, ReaderHints},
 };
 use crate::{
-    codes,
     errors::{Errors, ObjectError, Stage},
     graphql_error::{GraphqlError, Path, PathStep},
     stop::{KeyComparisons, LimitReached, Stop},
@@ -840,7 +840,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         path.extend(self.open_indexes().into_iter().map(PathStep::Index));
         path
     }
-    fn fail_here(&mut self, code: &'static str, message: &'static str) {
+    fn fail_here(&mut self, code: ErrorCode, message: &'static str) {
         // Told even if there is no room for it in the response.
         let path = if self.errors.is_full() {
             Path::new()
@@ -850,7 +850,7 @@ impl<'s, 'p> Reader<'s, 'p> {
         self.push(GraphqlError::new(code, message).at(path));
     }
     /// Reports an error at a record.
-    pub(crate) fn fail(&mut self, code: &'static str, message: &'static str, record: RecordId) {
+    pub(crate) fn fail(&mut self, code: ErrorCode, message: &'static str, record: RecordId) {
         let path = if self.errors.is_full() {
             Path::new()
         } else {

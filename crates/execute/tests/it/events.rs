@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ogive_execute::{
-    Event, ExecuteInput, ExecuteLimits, SubgraphResponse, Transport, TransportError, execute,
+    ErrorCode, Event, ExecuteInput, ExecuteLimits, Failure, SubgraphResponse, Transport, execute,
     execute_event, source_request,
 };
 use ogive_plan::{OperationKind, Plan};
@@ -76,11 +76,11 @@ fn the_source_is_asked_once_and_the_rest_for_each_event() {
 #[test]
 fn an_event_that_is_an_error_is_answered_like_a_request_that_failed() {
     let (plan, setup) = (reviews(), Setup::default());
-    let broken = Err(TransportError {
-        code: "SUBREQUEST_HTTP_ERROR",
-        message: "The subgraph could not be reached.".to_owned(),
-        detail: "reset".to_owned(),
-    });
+    let broken = Err(Failure::new(
+        ErrorCode::SUBREQUEST_HTTP_ERROR,
+        "The subgraph could not be reached.",
+        "reset",
+    ));
     let script = Script::new(vec![vec![], vec![]]);
     let output = block_on(execute_event(&plan, input(&setup), &script, broken));
     assert!(text(output).contains("SUBREQUEST_HTTP_ERROR"));

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, SubgraphRequest, SubgraphResponse, Transport,
-    TransportError, TransportFuture, execute,
+    ErrorCode, ExecuteInput, ExecuteLimits, ExecuteOptions, Failure, SubgraphRequest,
+    SubgraphResponse, Transport, TransportFuture, execute,
 };
 use ogive_plan::{Granted, LayoutId, LeafKind, OutField, OutSource, Plan, ShapeField, Wrapping};
 use ogive_testbase::Rng;
@@ -157,15 +157,11 @@ impl Liar {
         json!({ "data": data })
     }
 
-    fn lie(&self, mut answer: Value) -> Result<SubgraphResponse, TransportError> {
+    fn lie(&self, mut answer: Value) -> Result<SubgraphResponse, Failure> {
         let random = &self.random;
         let lying = random.below(10) < self.lies;
         if lying && random.below(12) == 0 {
-            return Err(TransportError {
-                code: "GATEWAY_TIMEOUT",
-                message: "too late".to_owned(),
-                detail: String::new(),
-            });
+            return Err(Failure::new(ErrorCode::GATEWAY_TIMEOUT, "too late", ""));
         }
         let n_changes = if lying { 1 + random.below(3) } else { 0 };
         for _ in 0..n_changes {

@@ -13,8 +13,8 @@ use std::{
 
 use bytes::Bytes;
 use ogive_execute::{
-    ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, Failure, RequestLimits,
-    SubgraphRequest, SubgraphResponse, Transport, TransportError, TransportFuture, execute,
+    ErrorCode, ExecuteInput, ExecuteLimits, ExecuteOptions, ExecuteOutput, Failure, FailureReport,
+    RequestLimits, SubgraphRequest, SubgraphResponse, Transport, TransportFuture, execute,
 };
 use ogive_plan::{Granted, Plan};
 
@@ -22,7 +22,7 @@ use ogive_plan::{Granted, Plan};
 pub(crate) struct Answer {
     /// How often its future says "not yet".
     delay: u32,
-    result: Result<SubgraphResponse, TransportError>,
+    result: Result<SubgraphResponse, Failure>,
 }
 
 /// Status 200 with this body.
@@ -41,11 +41,11 @@ pub(crate) fn status(status: u16, body: &str) -> Answer {
 pub(crate) fn unreachable() -> Answer {
     Answer {
         delay: 0,
-        result: Err(TransportError {
-            code: "SUBREQUEST_HTTP_ERROR",
-            message: "The subgraph could not be reached.".to_owned(),
-            detail: "connection refused".to_owned(),
-        }),
+        result: Err(Failure::new(
+            ErrorCode::SUBREQUEST_HTTP_ERROR,
+            "The subgraph could not be reached.",
+            "connection refused",
+        )),
     }
 }
 impl Answer {
@@ -94,7 +94,7 @@ struct Scripted<'a> {
 }
 
 impl Future for Scripted<'_> {
-    type Output = Result<SubgraphResponse, TransportError>;
+    type Output = Result<SubgraphResponse, Failure>;
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = self.answer.as_mut().expect("polled after it was done");
         if answer.delay > 0 {
@@ -113,7 +113,7 @@ impl Transport for Script {
     fn request_limits(&self, _: u32) -> RequestLimits {
         self.limits
     }
-    fn failed(&self, failure: &Failure<'_>) {
+    fn failed(&self, failure: &FailureReport<'_>) {
         let row = (failure.code.to_owned(), failure.places);
         self.failures.borrow_mut().push(row);
     }

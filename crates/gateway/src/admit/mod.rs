@@ -114,7 +114,11 @@ impl Gateway {
         let Some((state, exceeded)) = admitted else {
             return Ok(None);
         };
-        self.exceeded(exceeded.then_some(&codes::REQUEST_RATE_LIMITED).into_iter());
+        self.exceeded(
+            exceeded
+                .then_some(&codes::REQUEST_RATE_LIMITED.as_str())
+                .into_iter(),
+        );
         Ok(Some(state))
     }
 
@@ -150,7 +154,11 @@ impl Gateway {
             let mut headers = HeaderMap::new();
             state.write(&mut headers);
             context.add(headers);
-            self.exceeded(exceeded.then_some(&codes::REQUEST_RATE_LIMITED).into_iter());
+            self.exceeded(
+                exceeded
+                    .then_some(&codes::REQUEST_RATE_LIMITED.as_str())
+                    .into_iter(),
+            );
         }
         Ok(())
     }

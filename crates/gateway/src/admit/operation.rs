@@ -164,7 +164,7 @@ impl Gateway {
                             "operations exceed a rate that is only measured"
                         );
                     }
-                    self.exceeded([codes::REQUEST_RATE_LIMITED].iter());
+                    self.exceeded([codes::REQUEST_RATE_LIMITED.as_str()].iter());
                 }
                 (Err(_), None) => {
                     for taken in &taken {

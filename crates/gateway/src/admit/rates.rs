@@ -218,7 +218,7 @@ impl Admission {
             .map_err(|(error, state)| (error, Some(state)))?;
         admitted.rate = Some(state);
         if exceeded {
-            admitted.exceeded.push(codes::REQUEST_RATE_LIMITED);
+            admitted.exceeded.push(codes::REQUEST_RATE_LIMITED.as_str());
         }
         Ok(admitted)
     }

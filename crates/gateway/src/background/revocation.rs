@@ -193,7 +193,10 @@ impl RevocableOperation {
                 return;
             }
         }
-        self.end(Revoked::Credential(error.to_json().into()), error.code());
+        self.end(
+            Revoked::Credential(error.to_json().into()),
+            error.code().as_str(),
+        );
     }
 
     fn end_as_changed(&self) {
@@ -202,7 +205,10 @@ impl RevocableOperation {
             code,
             "what the caller may see is not what it was when this began: ask again",
         );
-        self.end(Revoked::Authorization(error.to_json().into()), code);
+        self.end(
+            Revoked::Authorization(error.to_json().into()),
+            code.as_str(),
+        );
     }
 
     fn end(&self, how: Revoked, code: &'static str) {

@@ -72,7 +72,7 @@ pub(crate) fn charge_plan(
             let numbers = vec![("cost.estimated", found), ("cost.max", max)];
             return Err(with_numbers(error, numbers));
         }
-        exceeded.push(code);
+        exceeded.push(code.as_str());
     }
     let mut refused = Vec::new();
     for (subgraph, max, program) in &costs.subgraphs {
@@ -90,7 +90,7 @@ pub(crate) fn charge_plan(
     }
     let code = codes::SUBGRAPH_COST_ESTIMATED_TOO_EXPENSIVE;
     if !options.is_enforced {
-        exceeded.push(code);
+        exceeded.push(code.as_str());
     } else if planned.plan.kind == OperationKind::Subscription {
         // Its events would all lack the same fields.
         let message = "what is asked of a subgraph is estimated to cost more than it may";

@@ -166,7 +166,7 @@ impl OperationCost {
         let charged = cost.charged;
         let unused = charged.estimated.saturating_sub(actual);
         let is_new = actual > options.max && charged.exceeded.is_none();
-        let new = is_new.then_some(codes::COST_ACTUAL_TOO_EXPENSIVE);
+        let new = is_new.then_some(codes::COST_ACTUAL_TOO_EXPENSIVE.as_str());
         let is_query = cost.operation.definition.kind == OperationKind::Query;
         let is_refused = is_new && options.is_enforced && is_query;
         if let Some(metrics) = metrics(context.telemetry()) {
@@ -193,9 +193,9 @@ fn metrics(telemetry: Option<&Telemetry>) -> Option<&Metrics> {
 /// The code of what an estimate exceeds.
 fn excess(options: &ChargeOptions, estimate: &Estimate) -> Option<&'static str> {
     if estimate.unsized_field.is_some() {
-        return Some(codes::COST_QUERY_PARSE_FAILURE);
+        return Some(codes::COST_QUERY_PARSE_FAILURE.as_str());
     }
-    (estimate.cost > options.max).then_some(codes::COST_ESTIMATED_TOO_EXPENSIVE)
+    (estimate.cost > options.max).then_some(codes::COST_ESTIMATED_TOO_EXPENSIVE.as_str())
 }
 
 /// What is told of it.

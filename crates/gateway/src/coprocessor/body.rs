@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use ogive_coprocessor::{CoprocessorError, ReplyBody};
+use ogive_failure::ErrorCode;
 use ogive_json::write_string;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
@@ -78,11 +79,11 @@ impl ReplyRequest {
 }
 
 /// A response of GraphQL that says one thing.
-pub(crate) fn error(message: &str, code: &str) -> Vec<u8> {
+pub(crate) fn error(message: &str, code: ErrorCode) -> Vec<u8> {
     let mut out = b"{\"errors\":[{\"message\":".to_vec();
     write_string(&mut out, message);
     out.extend_from_slice(b",\"extensions\":{\"code\":");
-    write_string(&mut out, code);
+    write_string(&mut out, code.as_str());
     out.extend_from_slice(b"}}]}");
     out
 }

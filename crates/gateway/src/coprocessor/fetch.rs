@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ogive_coprocessor::{Control, CoprocessorError, Message, MessageBody, ReplyBody, Stage};
-use ogive_execute::TransportError;
+use ogive_execute::Failure;
 use ogive_telemetry::codes;
 use ogive_transport::{FetchAnswer, FetchDecision, FetchHook, FetchRequest, HookFuture};
 
@@ -43,7 +43,7 @@ async fn before(
     operation: &OperationCoprocessor<'_>,
     number: u32,
     request: FetchRequest<'_>,
-) -> Result<FetchDecision, TransportError> {
+) -> Result<FetchDecision, Failure> {
     let run = operation.run;
     let id = fetch_id(run, number);
     let message = Message {
@@ -80,7 +80,7 @@ async fn after(
     operation: &OperationCoprocessor<'_>,
     (number, subgraph): (u32, &str),
     answer: FetchAnswer,
-) -> Result<FetchAnswer, TransportError> {
+) -> Result<FetchAnswer, Failure> {
     let run = operation.run;
     if !run.is_on(Stage::SubgraphResponse) {
         return Ok(answer);
@@ -141,10 +141,7 @@ fn fetch_id(run: &CoprocessorRun<'_>, number: u32) -> String {
     format!("{}-{number}", run.id)
 }
 
-fn failed(subgraph: &str) -> TransportError {
-    TransportError {
-        code: codes::COPROCESSOR_FAILED,
-        message: format!("the request to '{subgraph}' could not be processed"),
-        detail: "the coprocessor failed".into(),
-    }
+fn failed(subgraph: &str) -> Failure {
+    let message = format!("the request to '{subgraph}' could not be processed");
+    Failure::new(codes::COPROCESSOR_FAILED, message, "the coprocessor failed")
 }

@@ -25,7 +25,7 @@ impl Gateway {
         let identified = pin!(authentication.identify(context.parts, identity, &self.offload));
         let caller = identified.await?;
         if let Some(metrics) = &self.telemetry.metrics {
-            metrics.authenticated(caller.as_ref().err().map(RequestError::code));
+            metrics.authenticated(caller.as_ref().err().map(|error| error.code().as_str()));
         }
         Some(Identity {
             caller: Some(Box::new(caller)),

@@ -6,6 +6,7 @@
 
 use ogive_base::BitSet;
 use ogive_config::{Limit, LimitOptions, Measured, WarnOnly};
+use ogive_failure::ErrorCode;
 use ogive_operation::{FieldRef, Operation};
 use ogive_schema::Schema;
 use ogive_syntax::Document;
@@ -14,7 +15,7 @@ use ogive_telemetry::codes;
 use crate::{
     shared::error::RequestError,
     shared::json_value::JsonObject,
-    shared::measured::{Exceeded, code, log, note},
+    shared::measured::{Exceeded, log, note},
 };
 
 /// Limits on one operation; `None` is no limit.
@@ -83,7 +84,8 @@ impl OperationLimits {
         }
         let count = u32::try_from(document.directive_count()).unwrap_or(u32::MAX);
         let which = Limit::Directives;
-        self.one(which, self.directives, count, "directives", exceeded)
+        let limit = (which, codes::MAX_DIRECTIVES_LIMIT);
+        self.one(limit, self.directives, count, "directives", exceeded)
     }
 
     /// Checks the limits on what is meant.
@@ -98,18 +100,26 @@ impl OperationLimits {
             return Ok(());
         }
         let found = measure(schema, operation, self.count_introspection);
-        for (which, limit, found, what) in [
-            (Limit::Depth, self.depth, found.depth, "nested fields"),
-            (Limit::Height, self.height, found.height, "fields"),
-            (Limit::Aliases, self.aliases, found.aliases, "aliases"),
+        let roots = (self.root_fields, found.root_fields, "root fields");
+        for (which, code, (limit, found, what)) in [
             (
-                Limit::RootFields,
-                self.root_fields,
-                found.root_fields,
-                "root fields",
+                Limit::Depth,
+                codes::MAX_DEPTH_LIMIT,
+                (self.depth, found.depth, "nested fields"),
             ),
+            (
+                Limit::Height,
+                codes::MAX_HEIGHT_LIMIT,
+                (self.height, found.height, "fields"),
+            ),
+            (
+                Limit::Aliases,
+                codes::MAX_ALIASES_LIMIT,
+                (self.aliases, found.aliases, "aliases"),
+            ),
+            (Limit::RootFields, codes::MAX_ROOT_FIELDS_LIMIT, roots),
         ] {
-            self.one(which, limit, found, what, exceeded)?;
+            self.one((which, code), limit, found, what, exceeded)?;
         }
         Ok(())
     }
@@ -129,7 +139,7 @@ impl OperationLimits {
         let code = codes::MAX_VARIABLES_SIZE_LIMIT;
         if self.warn_only.holds_for(Limit::Variables) {
             log(Limit::Variables, &"more", &limit);
-            return Ok(Some(code));
+            return Ok(Some(code.as_str()));
         }
         let message = format!("the variables are larger than the {limit} bytes allowed");
         Err(RequestError::graphql(code, message))
@@ -137,7 +147,7 @@ impl OperationLimits {
 
     fn one(
         &self,
-        which: Limit,
+        (which, code): (Limit, ErrorCode),
         limit: Option<u32>,
         found: u32,
         what: &str,
@@ -146,12 +156,11 @@ impl OperationLimits {
         let Some(limit) = limit.filter(|limit| found > *limit) else {
             return Ok(());
         };
-        let code = code(which);
         if self.warn_only.holds_for(which) {
             // Beyond it even if it is 0, which has no ceiling above it.
-            if !exceeded.contains(&code) {
+            if !exceeded.contains(&code.as_str()) {
                 log(which, &found, &limit);
-                exceeded.push(code);
+                exceeded.push(code.as_str());
             }
             return Ok(());
         }

@@ -55,6 +55,7 @@ impl SchemaState {
             Ok(Ok(planned)) => self.settle_refined(&slot, planned, epoch.number),
             Ok(Err(PlanError { code, message })) => {
                 let message = &*bounded(&message, MESSAGE_BYTES_MAX);
+                let code = code.as_str();
                 tracing::warn!(code, message, "a plan could not be refined");
                 Refined::Unchanged
             }

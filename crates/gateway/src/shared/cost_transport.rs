@@ -3,8 +3,8 @@
 use std::future::ready;
 
 use ogive_execute::{
-    EventStreamFuture, Failure, RequestLimits, StreamScan, SubgraphRequest, Transport,
-    TransportError, TransportFuture,
+    EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan, SubgraphRequest,
+    Transport, TransportFuture,
 };
 use ogive_telemetry::codes;
 
@@ -37,17 +37,14 @@ pub(crate) fn sender<'t>(
 }
 
 impl CostTransport<'_> {
-    fn refusal(&self, subgraph: u32) -> Option<TransportError> {
+    fn refusal(&self, subgraph: u32) -> Option<Failure> {
         let refused = self.refused.iter().find(|row| row.subgraph == subgraph)?;
         let (estimated, max) = (refused.estimated, refused.max);
         let message = format!(
             "what is asked of this subgraph is estimated to cost {estimated}, and may cost no more than {max}"
         );
-        Some(TransportError {
-            code: codes::SUBGRAPH_COST_ESTIMATED_TOO_EXPENSIVE,
-            detail: message.clone(),
-            message,
-        })
+        let code = codes::SUBGRAPH_COST_ESTIMATED_TOO_EXPENSIVE;
+        Some(Failure::new(code, message.clone(), message))
     }
 }
 
@@ -85,7 +82,7 @@ impl Transport for CostTransport<'_> {
     fn names_service(&self, subgraph: u32) -> bool {
         self.transport.names_service(subgraph)
     }
-    fn failed(&self, failure: &Failure<'_>) {
+    fn failed(&self, failure: &FailureReport<'_>) {
         self.transport.failed(failure);
     }
     fn holds(&self, bytes: usize) {

@@ -7,8 +7,8 @@ use ogive_base::{
     Diagnostic, OutOfMemory, SourceId, bounded, bounded_string, diagnostic::line_column,
     foreign::MESSAGE_BYTES_MAX,
 };
+use ogive_failure::{ErrorCode, codes};
 use ogive_json::write_string;
-use ogive_telemetry::codes;
 
 use crate::shared::rate_state::RateState;
 
@@ -53,25 +53,25 @@ pub struct GraphqlError {
     /// Lines and columns in the document, both from 1.
     pub locations: Vec<(u32, u32)>,
     /// `extensions.code`.
-    pub code: &'static str,
+    pub code: ErrorCode,
     /// Further members of `extensions`.
     pub numbers: Vec<(&'static str, u64)>,
 }
 
 impl RequestError {
     /// The code of the first error.
-    pub(crate) fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> ErrorCode {
         self.errors
             .first()
             .map_or(codes::INTERNAL_SERVER_ERROR, |error| error.code)
     }
     /// An error of the HTTP request itself, with the status of its code.
-    pub fn http(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn http(code: ErrorCode, message: impl Into<String>) -> Self {
         RequestError {
-            status: codes::find(code).map_or(500, |row| row.status),
+            status: code.status(),
             well_formed: false,
             allow: None,
-            retry_after: None,
+            retry_after: (code.is_transient() && code.status() >= 429).then_some(RETRY_SECONDS),
             rate: None,
             challenge: None,
             errors: vec![GraphqlError {
@@ -84,7 +84,7 @@ impl RequestError {
         }
     }
     /// An error of a well-formed GraphQL request, with the status of its code.
-    pub fn graphql(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn graphql(code: ErrorCode, message: impl Into<String>) -> Self {
         RequestError {
             well_formed: true,
             ..Self::http(code, message)
@@ -97,7 +97,7 @@ impl RequestError {
             .map(|diagnostic| GraphqlError {
                 message: bounded(&diagnostic.message, MESSAGE_BYTES_MAX).into_owned(),
                 locations: Vec::new(),
-                code: diagnostic.code,
+                code: ErrorCode::find(diagnostic.code).unwrap_or(codes::INTERNAL_SERVER_ERROR),
                 numbers: Vec::new(),
             })
             .collect();
@@ -106,7 +106,7 @@ impl RequestError {
             return internal();
         }
         RequestError {
-            status: codes::find(errors[0].code).map_or(400, |row| row.status),
+            status: errors[0].code.status(),
             well_formed: true,
             allow: None,
             retry_after: None,
@@ -133,13 +133,10 @@ impl RequestError {
 
 /// The error a client sees when the process has no memory for its request.
 pub(crate) fn no_memory() -> RequestError {
-    RequestError {
-        retry_after: Some(RETRY_SECONDS),
-        ..RequestError::http(
-            codes::GATEWAY_MEMORY_LIMIT,
-            "the gateway has no memory for another request now",
-        )
-    }
+    RequestError::http(
+        codes::GATEWAY_MEMORY_LIMIT,
+        "the gateway has no memory for another request now",
+    )
 }
 
 /// The error a client sees where there are no subscriptions.
@@ -152,13 +149,10 @@ pub(crate) fn no_subscriptions() -> RequestError {
 
 /// The error a client sees when too many others wait for what it asks for.
 pub(crate) fn queue_full() -> RequestError {
-    RequestError {
-        retry_after: Some(RETRY_SECONDS),
-        ..RequestError::http(
-            codes::PLANNING_QUEUE_FULL,
-            "too many operations wait to be planned now",
-        )
-    }
+    RequestError::http(
+        codes::PLANNING_QUEUE_FULL,
+        "too many operations wait to be planned now",
+    )
 }
 
 /// After how many seconds a client comes back that was refused because others were served.
@@ -207,7 +201,7 @@ impl GraphqlError {
             out.push(b']');
         }
         out.extend_from_slice(b",\"extensions\":{\"code\":");
-        write_string(out, self.code);
+        write_string(out, self.code.as_str());
         for (name, number) in &self.numbers {
             out.extend_from_slice(format!(",\"{name}\":{number}").as_bytes());
         }
@@ -221,7 +215,7 @@ fn locate(found: &[Diagnostic], source_id: SourceId, text: &str, errors: &mut [G
     let mut wanted: Vec<(u32, usize, usize)> = Vec::new();
     for (at, (diagnostic, error)) in found.iter().zip(errors.iter_mut()).enumerate() {
         // A syntax error is in one place; its further labels only explain it.
-        let count = if diagnostic.code == codes::GRAPHQL_PARSE_FAILED {
+        let count = if diagnostic.code == codes::GRAPHQL_PARSE_FAILED.as_str() {
             1
         } else {
             usize::MAX
@@ -284,14 +278,14 @@ mod tests {
             errors: vec![GraphqlError {
                 message: "say \"hi\"\n".into(),
                 locations: vec![(1, 2), (3, 4)],
-                code: "X",
+                code: codes::COST_ESTIMATED_TOO_EXPENSIVE,
                 numbers: vec![("cost.max", 7)],
             }],
             ..internal()
         };
         assert_eq!(
             String::from_utf8(error.to_json()).unwrap(),
-            r#"{"errors":[{"message":"say \"hi\"\n","locations":[{"line":1,"column":2},{"line":3,"column":4}],"extensions":{"code":"X","cost.max":7}}]}"#
+            r#"{"errors":[{"message":"say \"hi\"\n","locations":[{"line":1,"column":2},{"line":3,"column":4}],"extensions":{"code":"COST_ESTIMATED_TOO_EXPENSIVE","cost.max":7}}]}"#
         );
     }
 }

@@ -4,8 +4,9 @@
 //! it to the request: subgraph, operation, ids.
 
 use http::StatusCode;
-use ogive_execute::{Failure, codes as execution};
-use ogive_telemetry::{FailureLine, Record, Telemetry, Urgency, codes, failures::urgency};
+use ogive_execute::FailureReport;
+use ogive_failure::{ErrorCode, codes};
+use ogive_telemetry::{FailureLine, Record, Telemetry, Urgency, failures::urgency};
 use ogive_transport::Reporter;
 
 use crate::{shared::error::RequestError, shared::stage_observer::StageObserver};
@@ -19,7 +20,7 @@ pub(crate) struct Telling<'a> {
 }
 
 impl Reporter for Telling<'_> {
-    fn failed(&self, subgraph: &str, failure: &Failure<'_>) {
+    fn failed(&self, subgraph: &str, failure: &FailureReport<'_>) {
         if let Some(observer) = self.observer {
             observer.failed(failure);
         }
@@ -42,11 +43,11 @@ impl Reporter for Telling<'_> {
 
 /// What a failure is called, and how urgent it is. An error that a subgraph reports is its own affair, unless it could
 /// not understand the gateway or was not well itself.
-fn judge(failure: &Failure<'_>) -> (&'static str, Urgency) {
+fn judge(failure: &FailureReport<'_>) -> (&'static str, Urgency) {
     if failure.is_reported {
         let is_ours = matches!(
-            failure.code,
-            codes::GRAPHQL_PARSE_FAILED | codes::GRAPHQL_VALIDATION_FAILED
+            ErrorCode::find(failure.code),
+            Some(codes::GRAPHQL_PARSE_FAILED | codes::GRAPHQL_VALIDATION_FAILED)
         );
         let is_unwell = failure.status.is_some_and(|status| status >= 500);
         let urgency = if is_ours || is_unwell {
@@ -56,12 +57,15 @@ fn judge(failure: &Failure<'_>) -> (&'static str, Urgency) {
         };
         return ("a subgraph reported an error", urgency);
     }
-    match failure.code {
-        execution::SUBREQUEST_MISSING_ENTITY => {
+    match ErrorCode::find(failure.code) {
+        Some(codes::SUBREQUEST_MISSING_ENTITY) => {
             ("a subgraph does not know an entity", Urgency::Info)
         }
-        execution::UNAUTHORIZED_FIELD_OR_TYPE => ("a field was refused", Urgency::Debug),
-        code => ("a request to a subgraph failed", urgency(code)),
+        Some(codes::UNAUTHORIZED_FIELD_OR_TYPE) => ("a field was refused", Urgency::Debug),
+        code => (
+            "a request to a subgraph failed",
+            code.map_or(Urgency::Warn, urgency),
+        ),
     }
 }
 
@@ -71,13 +75,13 @@ pub(crate) fn refused(telemetry: &Telemetry, record: Option<&Record>, error: &Re
         return;
     };
     if let Some(record) = record {
-        record.refused(first.code);
+        record.refused(first.code.as_str());
     }
     telemetry.failed(&FailureLine {
         cause: &first.message,
         status: Some(error.status),
         record,
-        ..FailureLine::new(REFUSED, urgency(first.code), first.code)
+        ..FailureLine::new(REFUSED, urgency(first.code), first.code.as_str())
     });
 }
 
@@ -90,10 +94,7 @@ pub(crate) fn turned_away(
 ) {
     record.refused(code);
     // Codes that are none of the table are limits that clients exceed.
-    let urgency = match codes::find(code) {
-        Some(_) => urgency(code),
-        None => Urgency::Debug,
-    };
+    let urgency = ErrorCode::find(code).map_or(Urgency::Debug, urgency);
     telemetry.failed(&FailureLine {
         status: Some(status.as_u16()),
         record: Some(record),
@@ -104,13 +105,13 @@ pub(crate) fn turned_away(
 /// Tells of a request that ended in a panic, which has a line of its own.
 pub(crate) fn panicked(telemetry: &Telemetry, record: Option<&Record>) {
     if let Some(record) = record {
-        record.refused(codes::INTERNAL_SERVER_ERROR);
+        record.refused(codes::INTERNAL_SERVER_ERROR.as_str());
     }
     let what = "a request ended in a panic; the process goes on";
     telemetry.failed(&FailureLine {
         status: Some(500),
         record,
-        ..FailureLine::new(what, Urgency::Error, codes::INTERNAL_SERVER_ERROR)
+        ..FailureLine::new(what, Urgency::Error, codes::INTERNAL_SERVER_ERROR.as_str())
     });
 }
 

@@ -11,7 +11,7 @@ pub type Exceeded = Vec<&'static str>;
 
 /// The code of a limit: that of the refusal, if it has one of its own.
 pub fn code(limit: Limit) -> &'static str {
-    match limit {
+    let code = match limit {
         Limit::Depth => codes::MAX_DEPTH_LIMIT,
         Limit::Height => codes::MAX_HEIGHT_LIMIT,
         Limit::Aliases => codes::MAX_ALIASES_LIMIT,
@@ -20,17 +20,18 @@ pub fn code(limit: Limit) -> &'static str {
         Limit::Variables => codes::MAX_VARIABLES_SIZE_LIMIT,
         Limit::Tokens => codes::MAX_TOKENS_LIMIT,
         Limit::Body => codes::REQUEST_TOO_LARGE,
-        Limit::Headers => codes::limits::HEADERS,
-        Limit::HeaderSize => codes::limits::HEADER_SIZE,
+        Limit::Headers => return codes::limits::HEADERS,
+        Limit::HeaderSize => return codes::limits::HEADER_SIZE,
         Limit::RequestMemory => codes::REQUEST_MEMORY_LIMIT,
-        Limit::Connections => codes::limits::CONNECTIONS,
-        Limit::ClientConnections => codes::limits::CLIENT_CONNECTIONS,
-        Limit::HeaderTimeout => codes::limits::HEADER_TIMEOUT,
+        Limit::Connections => return codes::limits::CONNECTIONS,
+        Limit::ClientConnections => return codes::limits::CLIENT_CONNECTIONS,
+        Limit::HeaderTimeout => return codes::limits::HEADER_TIMEOUT,
         Limit::BodyTimeout => codes::REQUEST_TIMEOUT,
         Limit::Batch => codes::BATCH_LIMIT_EXCEEDED,
         Limit::Concurrency => codes::REQUEST_CONCURRENCY_LIMITED,
-        Limit::Response => codes::limits::RESPONSE_SIZE,
-    }
+        Limit::Response => return codes::limits::RESPONSE_SIZE,
+    };
+    code.as_str()
 }
 
 /// Notes what is beyond a limit that is only measured, each limit once.

@@ -12,7 +12,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_base::bounded_name;
 use ogive_config::{Config, LogFormat};
-use ogive_execute::Failure;
+use ogive_execute::FailureReport;
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
     access::{Field, LineFormat},
@@ -244,7 +244,7 @@ impl<'a> Watch<'a> {
         let mut operation = self.operation.into_inner();
         if let Some(error) = refused {
             operation.errors = error.errors.len();
-            operation.code = error.errors.first().map(|e| e.code);
+            operation.code = error.errors.first().map(|e| e.code.as_str());
         }
         self.record.done(operation, |index| name(endpoints, index));
     }
@@ -268,7 +268,7 @@ impl StageObserver for Watch<'_> {
         }
     }
     /// With the answer that came last, if it is of the same subgraph.
-    fn failed(&self, failure: &Failure<'_>) {
+    fn failed(&self, failure: &FailureReport<'_>) {
         let mut operation = self.operation.borrow_mut();
         let last = self.last.get();
         let call = last.and_then(|number| operation.calls.get_mut(number as usize));
@@ -338,7 +338,7 @@ impl Observer for Watch<'_> {
                 call.status = Some(status);
                 call.bytes = bytes;
             }
-            Answered::Failed(code) => call.code = Some(code),
+            Answered::Failed(code) => call.code = Some(code.as_str()),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! An operation that nobody watches costs one look per stage. A new stage says that it was passed with [`StageEvent::Other`],
 //! and is shown from then on.
 
-use ogive_execute::{ExecuteOutput, Failure};
+use ogive_execute::{ExecuteOutput, FailureReport};
 use ogive_telemetry::Record;
 use ogive_transport::{Endpoint, Observer};
 
@@ -35,7 +35,7 @@ pub(crate) trait StageObserver {
     /// A stage is behind it.
     fn passed(&self, stage: &StageEvent<'_>);
     /// Something went wrong with a subgraph.
-    fn failed(&self, _failure: &Failure<'_>) {}
+    fn failed(&self, _failure: &FailureReport<'_>) {}
     /// The record of its request.
     fn record(&self) -> Option<&Record> {
         None

@@ -16,7 +16,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use ogive_execute::{Event, EventStream, Transport as _, TransportError, execute_event};
+use ogive_execute::{Event, EventStream, Failure, Transport as _, execute_event};
 use ogive_net::Rest;
 use ogive_transport::{Reporter, RequestTransport};
 use serde::de::IgnoredAny;
@@ -135,7 +135,7 @@ enum Turn<'s> {
     Left,
     /// Some subscriptions are to end.
     Retire,
-    Opened(Result<EventStream<'s>, TransportError>),
+    Opened(Result<EventStream<'s>, Failure>),
     Event(Option<Event>),
 }
 

@@ -11,6 +11,7 @@
 //! (values in messages). Tests: `tests/it/variables.rs`.
 
 use ogive_base::{Diagnostic, Span};
+use ogive_failure::codes;
 use ogive_json::Node;
 use ogive_schema::{Schema, Type, value::const_value};
 use ogive_syntax::{Document, ast::OperationDefinition};
@@ -22,7 +23,7 @@ mod provided;
 pub use literal::literal_json;
 
 /// The code of every error about variables.
-pub const CODE: &str = "VALIDATION_INVALID_TYPE_VARIABLE";
+pub const CODE: &str = codes::VALIDATION_INVALID_TYPE_VARIABLE.as_str();
 
 /// Deepest nesting of one variable's value.
 pub const DEPTH_MAX: u32 = 200;

@@ -12,6 +12,7 @@
 //! Reading order: [`context`], [`walk`], then any rule family. Tests: `tests/it/corpus.rs`, `tests/it/oracle.rs`.
 
 use ogive_base::Diagnostic;
+use ogive_failure::codes;
 use ogive_schema::Schema;
 use ogive_syntax::Document;
 
@@ -35,10 +36,10 @@ mod walk;
 pub const DEPTH_MAX: u32 = 256;
 
 /// The code of every violation.
-pub const CODE: &str = "GRAPHQL_VALIDATION_FAILED";
+pub const CODE: &str = codes::GRAPHQL_VALIDATION_FAILED.as_str();
 
 /// The code of a document that would take too long to validate.
-pub const CODE_TOO_COMPLEX: &str = "VALIDATION_TOO_COMPLEX";
+pub const CODE_TOO_COMPLEX: &str = codes::VALIDATION_TOO_COMPLEX.as_str();
 
 /// Limits on validation work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

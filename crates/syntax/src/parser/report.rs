@@ -4,6 +4,7 @@
 //! was already complained about stays silent; after a limit nothing more is reported.
 
 use ogive_base::{Diagnostic, SourceId, Span};
+use ogive_failure::codes;
 
 /// Which family of error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,12 +21,13 @@ pub(crate) enum Code {
 
 impl Code {
     fn as_str(self) -> &'static str {
-        match self {
-            Code::Syntax => "GRAPHQL_PARSE_FAILED",
-            Code::SourceBytesMax => "MAX_SOURCE_BYTES",
-            Code::TokensMax => "MAX_TOKENS_LIMIT",
-            Code::DepthMax => "MAX_PARSE_DEPTH",
-        }
+        let code = match self {
+            Code::Syntax => codes::GRAPHQL_PARSE_FAILED,
+            Code::SourceBytesMax => codes::MAX_SOURCE_BYTES,
+            Code::TokensMax => codes::MAX_TOKENS_LIMIT,
+            Code::DepthMax => codes::MAX_PARSE_DEPTH,
+        };
+        code.as_str()
     }
 }
 

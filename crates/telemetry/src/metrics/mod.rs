@@ -31,7 +31,6 @@ use shard::{Kept, OperationKey, RequestKey, Shard};
 pub use subscriptions::SubscriptionGauges;
 
 use crate::{
-    codes,
     lines::LineCounts,
     names::{self, Metric},
     operation::{ClientIdentity, Operation, Stop},
@@ -199,6 +198,16 @@ pub enum Event {
     RefinementDropped,
 }
 
+/// The code of a failure as a label of metrics: those that subgraphs choose are as good as their authors.
+fn label(code: &str) -> &str {
+    let is_word = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.');
+    if (1..=64).contains(&code.len()) && code.bytes().all(is_word) {
+        code
+    } else {
+        "OTHER"
+    }
+}
+
 impl Metrics {
     /// Counts from zero.
     pub fn new(options: MetricsOptions) -> Self {
@@ -302,7 +311,7 @@ impl Metrics {
     }
     /// Something went wrong; `subgraph` is empty if none is to blame.
     pub(crate) fn failed(&self, subgraph: &str, code: &str) {
-        let (code, limit) = (codes::label(code), self.kept.limit);
+        let (code, limit) = (label(code), self.kept.limit);
         Self::shard(self.slot(), |shard| shard.failed(subgraph, code, limit));
     }
     /// A request is beyond a limit that is only measured; `code` is what it would have been refused with.
@@ -435,5 +444,18 @@ impl Metrics {
         }
         out.sort_by_key(|family| family.metric.name);
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label;
+
+    #[test]
+    fn codes_that_subgraphs_choose_are_labels_only_if_they_are_words() {
+        assert_eq!(label("UNAUTHENTICATED"), "UNAUTHENTICATED");
+        for code in ["", "a b", "a\"b", &"x".repeat(65)] {
+            assert_eq!(label(code), "OTHER");
+        }
     }
 }

@@ -19,6 +19,7 @@ use std::{
 use bytes::Bytes;
 use ogive_base::FastMap;
 use ogive_execute::SubgraphResponse;
+use ogive_failure::Failure;
 use ogive_stream::callback::{
     CallbackMessage, CallbackRefusal, CallbackRequest, is_answer, random, read,
 };
@@ -35,7 +36,7 @@ use super::{
     source::CallbackSource,
     subscribe_request::SubscribeRequest,
 };
-use crate::{address::Address, endpoint::Endpoint, error::ExchangeError};
+use crate::{address::Address, endpoint::Endpoint};
 
 /// So many heartbeats may be missing before a subscription is lost.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
@@ -212,7 +213,7 @@ pub(crate) async fn open(
     opening: &SubscribeRequest<'_>,
     address: &Address,
     callbacks: &Arc<Callbacks>,
-) -> Result<CallbackOutcome, ExchangeError> {
+) -> Result<CallbackOutcome, Failure> {
     let (endpoint, source) = (opening.endpoint, opening.source);
     let called = source.callback.as_ref();
     let called = called.ok_or_else(|| lost(endpoint, "there is no URL for callbacks"))?;
@@ -296,7 +297,7 @@ impl CallbackEvents {
         &mut self,
         endpoint: &Endpoint,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, ExchangeError>>> {
+    ) -> Poll<Option<Result<Bytes, Failure>>> {
         let subscription = &self.subscription;
         match self.queue.poll_next(cx) {
             Poll::Ready(Ok(event)) => return Poll::Ready(Some(Ok(event))),

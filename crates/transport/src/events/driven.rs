@@ -26,7 +26,9 @@ use super::{
     failures::{closed, lost, malformed, overflow, refused},
     queue::{End, Feed},
 };
-use crate::{Stream, endpoint::Endpoint, error::ExchangeError};
+use ogive_failure::Failure;
+
+use crate::{Stream, endpoint::Endpoint};
 
 /// How long a subgraph may take to answer a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -67,10 +69,7 @@ enum Done {
     /// Nobody needs it any more.
     Idle,
     /// This happened to every subscription on it; and how to close it, if somebody is there to be told.
-    Failed(
-        Box<dyn Fn(&Endpoint) -> ExchangeError + Send>,
-        Option<Close>,
-    ),
+    Failed(Box<dyn Fn(&Endpoint) -> Failure + Send>, Option<Close>),
 }
 
 impl EventConnection {

@@ -2,55 +2,46 @@
 
 use std::fmt;
 
+use ogive_failure::Failure;
 use ogive_stream::Close;
 
 use crate::{
     endpoint::Endpoint,
-    error::{ExchangeError, TIMEOUT, failed, transient},
+    error::{TIMEOUT, failed},
 };
 
-/// An argument of the client cannot be part of the name of what a broker is asked for.
-pub const EVENT_ARGUMENT_INVALID: &str = "EVENT_ARGUMENT_INVALID";
-/// The stream was lost before its end.
-pub const STREAM_LOST: &str = "SUBREQUEST_STREAM_LOST";
-/// The subgraph does not keep to the protocol of its events.
-pub const STREAM_MALFORMED: &str = "SUBREQUEST_STREAM_MALFORMED";
-/// The subgraph does not let us subscribe.
-pub const STREAM_REFUSED: &str = "SUBREQUEST_STREAM_REFUSED";
-/// Events were not taken in time, and held up those of others.
-pub const STREAM_OVERFLOW: &str = "SUBREQUEST_STREAM_OVERFLOW";
+pub(crate) use ogive_failure::codes::{
+    SUBREQUEST_STREAM_LOST as STREAM_LOST, SUBREQUEST_STREAM_MALFORMED as STREAM_MALFORMED,
+    SUBREQUEST_STREAM_OVERFLOW as STREAM_OVERFLOW, SUBREQUEST_STREAM_REFUSED as STREAM_REFUSED,
+};
 
-pub(crate) fn lost(endpoint: &Endpoint, detail: impl Into<String>) -> ExchangeError {
+pub(crate) fn lost(endpoint: &Endpoint, detail: impl Into<String>) -> Failure {
     let what = "the stream of events was lost";
-    transient(failed(STREAM_LOST, &endpoint.name, what, detail))
+    failed(STREAM_LOST, &endpoint.name, what, detail).retried()
 }
 
-pub(crate) fn malformed(endpoint: &Endpoint, detail: impl Into<String>) -> ExchangeError {
+pub(crate) fn malformed(endpoint: &Endpoint, detail: impl Into<String>) -> Failure {
     let what = "the subgraph does not keep to the protocol of its events";
-    failed(STREAM_MALFORMED, &endpoint.name, what, detail).into()
+    failed(STREAM_MALFORMED, &endpoint.name, what, detail)
 }
 
-pub(crate) fn refused(endpoint: &Endpoint, detail: impl Into<String>) -> ExchangeError {
+pub(crate) fn refused(endpoint: &Endpoint, detail: impl Into<String>) -> Failure {
     let what = "the subgraph refused the subscription";
-    failed(STREAM_REFUSED, &endpoint.name, what, detail).into()
+    failed(STREAM_REFUSED, &endpoint.name, what, detail)
 }
 
-pub(crate) fn overflow(endpoint: &Endpoint) -> ExchangeError {
+pub(crate) fn overflow(endpoint: &Endpoint) -> Failure {
     let what = "events were not taken in time";
     let detail = "a full queue held up other subscriptions on the same connection";
-    failed(STREAM_OVERFLOW, &endpoint.name, what, detail).into()
+    failed(STREAM_OVERFLOW, &endpoint.name, what, detail)
 }
 
-pub(crate) fn too_late(
-    endpoint: &Endpoint,
-    what: &str,
-    detail: impl Into<String>,
-) -> ExchangeError {
-    transient(failed(TIMEOUT, &endpoint.name, what, detail))
+pub(crate) fn too_late(endpoint: &Endpoint, what: &str, detail: impl Into<String>) -> Failure {
+    failed(TIMEOUT, &endpoint.name, what, detail).retried()
 }
 
 /// What the end of a WebSocket connection means for a subscription on it.
-pub(crate) fn closed(endpoint: &Endpoint, close: Option<&Close>) -> ExchangeError {
+pub(crate) fn closed(endpoint: &Endpoint, close: Option<&Close>) -> Failure {
     let Some(close) = close else {
         return lost(
             endpoint,
@@ -77,7 +68,7 @@ pub(crate) fn no_stream(
     endpoint: &Endpoint,
     status: http::StatusCode,
     content_type: &dyn fmt::Display,
-) -> ExchangeError {
+) -> Failure {
     let detail = format!("status {status}, content type `{content_type}` instead of a stream");
     match status.as_u16() {
         401 | 403 => refused(endpoint, detail),

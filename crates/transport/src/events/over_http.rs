@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use ogive_execute::SubgraphResponse;
+use ogive_failure::Failure;
 use ogive_stream::{
     callback,
     multipart::{self, MultipartReader, SubscriptionPart},
@@ -33,7 +34,7 @@ use crate::{
     answer::no_redirect,
     connect::{connect, speak_http2},
     endpoint::Endpoint,
-    error::{ExchangeError, HTTP_ERROR, chain, failed, transient},
+    error::{HTTP_ERROR, chain, failed},
     exchange::{JSON, USER_AGENT, tls_of},
     http1::{
         Connection, OutgoingRequest,
@@ -51,7 +52,7 @@ pub(crate) enum HttpAnswer {
     /// One response, and that is all.
     Whole(SubgraphResponse),
     /// Neither.
-    Neither(ExchangeError),
+    Neither(Failure),
 }
 
 /// The events of one subscription.
@@ -88,7 +89,7 @@ pub(crate) async fn open(
     opening: &SubscribeRequest<'_>,
     address: &Address,
     body: Bytes,
-) -> Result<HttpAnswer, ExchangeError> {
+) -> Result<HttpAnswer, Failure> {
     let endpoint = opening.endpoint;
     let mut headers = opening.all_headers();
     headers.insert(header::CONTENT_TYPE, JSON);
@@ -101,13 +102,13 @@ pub(crate) async fn open(
     }
     let tls = tls_of(endpoint, address)?;
     let connected = connect(endpoint, address, tls, opening.names).await;
-    let (stream, http2) = connected.map_err(transient)?;
+    let (stream, http2) = connected.map_err(Failure::retried)?;
     if let Some(interval) = opening.source.heartbeat_interval {
         stream.keep_alive(interval);
     }
     let unanswered = |why: String| {
         let what = "the connection failed before an answer came";
-        transient(failed(HTTP_ERROR, &endpoint.name, what, why))
+        failed(HTTP_ERROR, &endpoint.name, what, why).retried()
     };
     let (status, headers, body) = if http2 {
         let mut request = Request::new(Full::new(body));
@@ -175,7 +176,7 @@ async fn answer(
     endpoint: &Endpoint,
     (status, headers): (StatusCode, &HeaderMap),
     body: Pieces,
-) -> Result<HttpAnswer, ExchangeError> {
+) -> Result<HttpAnswer, Failure> {
     let bytes_max = endpoint.traffic.response_bytes_refused();
     let content_type = headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
@@ -218,11 +219,7 @@ async fn answer(
 }
 
 /// Reads an answer that is no stream.
-async fn whole(
-    endpoint: &Endpoint,
-    mut body: Pieces,
-    bytes_max: usize,
-) -> Result<Bytes, ExchangeError> {
+async fn whole(endpoint: &Endpoint, mut body: Pieces, bytes_max: usize) -> Result<Bytes, Failure> {
     let mut read = Vec::new();
     while let Some(data) = poll_fn(|cx| body.poll_next(cx))
         .await
@@ -243,7 +240,7 @@ impl HttpEvents {
         &mut self,
         endpoint: &Endpoint,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, ExchangeError>>> {
+    ) -> Poll<Option<Result<Bytes, Failure>>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 if self.ready.is_empty() {
@@ -269,7 +266,7 @@ impl HttpEvents {
         }
     }
 
-    fn read(&mut self, endpoint: &Endpoint, data: &[u8]) -> Result<(), ExchangeError> {
+    fn read(&mut self, endpoint: &Endpoint, data: &[u8]) -> Result<(), Failure> {
         match &mut self.reader {
             Reader::Sse(reader) => {
                 let read = reader.push(data);

@@ -12,14 +12,14 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::error::ExchangeError;
+use ogive_failure::Failure;
 
 /// How a stream ended.
 pub(crate) enum End {
     /// The subscription is over.
     Complete,
     /// It failed.
-    Failed(ExchangeError),
+    Failed(Failure),
 }
 
 struct Shared {

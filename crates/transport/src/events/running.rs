@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_core::Stream;
-use ogive_execute::{Event, EventStream, SubgraphResponse, TransportError};
+use ogive_execute::{Event, EventStream, Failure, SubgraphResponse};
 use ogive_stream::Protocol;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     address::Address,
     endpoint::Endpoint,
-    error::{BREAKER_OPEN, ExchangeError, HTTP_ERROR, failed},
+    error::{BREAKER_OPEN, HTTP_ERROR, failed},
     sign,
 };
 
@@ -45,7 +45,7 @@ struct Opener<'a> {
 
 impl Opener<'_> {
     /// Opens it, whatever its protocol is. The time for that is the subgraph's, or the client's if that is less.
-    async fn open(&self, deadline: Option<Instant>) -> Result<Opened, ExchangeError> {
+    async fn open(&self, deadline: Option<Instant>) -> Result<Opened, Failure> {
         let endpoint = self.opening.endpoint;
         let own = Instant::now() + endpoint.traffic.timeout;
         let deadline = deadline.map_or(own, |deadline| deadline.min(own));
@@ -72,7 +72,7 @@ impl Opener<'_> {
         opened
     }
 
-    async fn by_protocol(&self) -> Result<Opened, ExchangeError> {
+    async fn by_protocol(&self) -> Result<Opened, Failure> {
         let endpoint = self.opening.endpoint;
         let replicas = endpoint.replicas.as_ref().map_err(|error| {
             let detail = format!("subgraph `{}`: {error}", endpoint.name);
@@ -98,11 +98,11 @@ impl Opener<'_> {
         opened
     }
 
-    async fn asked(&self, address: &Address) -> Result<HttpAnswer, ExchangeError> {
+    async fn asked(&self, address: &Address) -> Result<HttpAnswer, Failure> {
         over_http::open(&self.opening, address, self.opening.body.clone()).await
     }
 
-    async fn called_back(&self, address: &Address) -> Result<Opened, ExchangeError> {
+    async fn called_back(&self, address: &Address) -> Result<Opened, Failure> {
         let called = callback::open(&self.opening, address, self.callbacks).await?;
         Ok(match called {
             CallbackOutcome::Events(events) => Opened::Called(events),
@@ -110,7 +110,7 @@ impl Opener<'_> {
         })
     }
 
-    async fn socket(&self, address: &Address, protocol: Protocol) -> Result<Opened, ExchangeError> {
+    async fn socket(&self, address: &Address, protocol: Protocol) -> Result<Opened, Failure> {
         let events = self
             .sockets
             .subscribe(&self.opening, address, protocol)
@@ -119,12 +119,12 @@ impl Opener<'_> {
     }
 
     /// By the protocol that worked last time, else by one after the other.
-    async fn found_out(&self, address: &Address) -> Result<Opened, ExchangeError> {
+    async fn found_out(&self, address: &Address) -> Result<Opened, Failure> {
         let source = self.opening.source;
         match source.learned() {
             Learned::WebSocket => {
                 let opened = self.socket(address, Protocol::TransportWs).await;
-                if opened.as_ref().is_err_and(|error| !error.transient) {
+                if opened.as_ref().is_err_and(|error| !error.may_retry) {
                     source.learn(Learned::Nothing);
                 }
                 return opened;
@@ -143,7 +143,7 @@ impl Opener<'_> {
 
     /// Over HTTP, and over WebSocket if that brings no stream, or nothing for a while. The first answer says more than that
     /// there is no WebSocket either.
-    async fn tried(&self, address: &Address) -> Result<Opened, ExchangeError> {
+    async fn tried(&self, address: &Address) -> Result<Opened, Failure> {
         let source = self.opening.source;
         let mut asked = pin!(self.asked(address));
         // Begins when somebody waits for it.
@@ -161,7 +161,7 @@ impl Opener<'_> {
         match answer {
             Ok(HttpAnswer::Events(_)) => self.learned_from(answer),
             // What may be over a moment later says nothing about protocols.
-            Ok(HttpAnswer::Neither(error)) if error.transient => Err(error),
+            Ok(HttpAnswer::Neither(error)) if error.may_retry => Err(error),
             answer => match socket.await {
                 Ok(opened) => Ok(self.opened_socket(opened)),
                 Err(_) => self.learned_from(answer),
@@ -174,10 +174,7 @@ impl Opener<'_> {
         opened
     }
 
-    fn learned_from(
-        &self,
-        answer: Result<HttpAnswer, ExchangeError>,
-    ) -> Result<Opened, ExchangeError> {
+    fn learned_from(&self, answer: Result<HttpAnswer, Failure>) -> Result<Opened, Failure> {
         let answer = answer?;
         if matches!(answer, HttpAnswer::Events(_)) {
             self.opening.source.learn(Learned::Http);
@@ -186,7 +183,7 @@ impl Opener<'_> {
     }
 }
 
-fn of_answer(answer: HttpAnswer) -> Result<Opened, ExchangeError> {
+fn of_answer(answer: HttpAnswer) -> Result<Opened, Failure> {
     match answer {
         HttpAnswer::Events(events) => Ok(Opened::Http(events)),
         HttpAnswer::Whole(response) => Ok(Opened::Whole(Some(response))),
@@ -199,7 +196,7 @@ impl Opened {
         &mut self,
         endpoint: &Endpoint,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<SubgraphResponse, ExchangeError>>> {
+    ) -> Poll<Option<Result<SubgraphResponse, Failure>>> {
         let event = match self {
             Opened::Socket(events) => ready!(events.poll_next(endpoint, cx)),
             Opened::Http(events) => ready!(events.poll_next(endpoint, cx)),
@@ -220,13 +217,10 @@ struct Running<'a> {
 }
 
 /// A stream that is opened again, or the end of that.
-type Again<'a> = Pin<Box<dyn Future<Output = Result<Box<Running<'a>>, TransportError>> + 'a>>;
+type Again<'a> = Pin<Box<dyn Future<Output = Result<Box<Running<'a>>, Failure>> + 'a>>;
 
 /// Opens a stream again that was lost in that way, if that may be over, as often as it may be tried.
-async fn again<'a>(
-    running: Box<Running<'a>>,
-    lost: ExchangeError,
-) -> Result<Box<Running<'a>>, TransportError> {
+async fn again<'a>(running: Box<Running<'a>>, lost: Failure) -> Result<Box<Running<'a>>, Failure> {
     let Running {
         opener,
         opened,
@@ -236,8 +230,8 @@ async fn again<'a>(
     drop(opened);
     let reconnect = opener.opening.source.reconnect;
     let mut error = lost;
-    while error.transient && attempts < reconnect.attempts {
-        (opener.opening.on_loss)(&error.error);
+    while error.may_retry && attempts < reconnect.attempts {
+        (opener.opening.on_loss)(&error);
         tokio::time::sleep(reconnect.wait(attempts)).await;
         attempts += 1;
         match opener.open(None).await {
@@ -251,7 +245,7 @@ async fn again<'a>(
             Err(again) => error = again,
         }
     }
-    Err(error.error)
+    Err(error)
 }
 
 /// The events of a subscription. Nothing comes after an error.
@@ -299,7 +293,7 @@ impl Stream for Events<'_> {
 pub(crate) async fn subscribe<'a>(
     (sockets, callbacks): (&'a Sockets, &'a Arc<Callbacks>),
     opening: SubscribeRequest<'a>,
-) -> Result<EventStream<'a>, TransportError> {
+) -> Result<EventStream<'a>, Failure> {
     let deadline = opening.deadline;
     let opener = Opener {
         opening,
@@ -307,7 +301,7 @@ pub(crate) async fn subscribe<'a>(
         callbacks,
     };
     let opened = opener.open(deadline).await;
-    let opened = opened.map_err(|error| error.error)?;
+    let opened = opened?;
     let running = Running {
         opener,
         opened,

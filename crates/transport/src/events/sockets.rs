@@ -20,6 +20,7 @@ use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ogive_base::FastMap;
+use ogive_failure::Failure;
 use ogive_stream::{
     Close, Protocol, Received, WebSocket, WebSocketLimits,
     handshake::{ClientHandshake, UpgradeFailure},
@@ -42,7 +43,7 @@ use crate::{
     answer::no_redirect,
     connect::connect_http1,
     endpoint::Endpoint,
-    error::{ExchangeError, HTTP_ERROR, chain, failed, transient},
+    error::{HTTP_ERROR, chain, failed},
     exchange::{USER_AGENT, tls_of},
     sign,
 };
@@ -81,7 +82,7 @@ impl Sockets {
         opening: &SubscribeRequest<'_>,
         address: &Address,
         protocol: Protocol,
-    ) -> Result<SocketEvents, ExchangeError> {
+    ) -> Result<SocketEvents, Failure> {
         let slot = self.slot(opening, address, protocol)?;
         let mut slot = slot.lock().await;
         let subscriptions_max = opening.source.connection_subscriptions_max;
@@ -102,7 +103,7 @@ impl Sockets {
         opening: &SubscribeRequest<'_>,
         address: &Address,
         protocol: Protocol,
-    ) -> Result<Slot, ExchangeError> {
+    ) -> Result<Slot, Failure> {
         let endpoint = opening.endpoint;
         let tls = tls_of(endpoint, address)?.map(|tls| tls.current().1);
         let mut key = Vec::new();
@@ -185,7 +186,7 @@ impl SocketEvents {
         &mut self,
         endpoint: &Endpoint,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, ExchangeError>>> {
+    ) -> Poll<Option<Result<Bytes, Failure>>> {
         Poll::Ready(match ready!(self.queue.poll_next(cx)) {
             Ok(event) => Some(Ok(event)),
             Err(Some(End::Complete)) => None,
@@ -207,7 +208,7 @@ async fn connect(
     opening: &SubscribeRequest<'_>,
     address: &Address,
     protocol: Protocol,
-) -> Result<(Handle, mpsc::UnboundedSender<Action>), ExchangeError> {
+) -> Result<(Handle, mpsc::UnboundedSender<Action>), Failure> {
     let (endpoint, source) = (opening.endpoint, opening.source);
     let (stream, read) = upgraded(opening, address, protocol).await?;
     let limits = WebSocketLimits {
@@ -260,15 +261,15 @@ async fn upgraded(
     opening: &SubscribeRequest<'_>,
     address: &Address,
     protocol: Protocol,
-) -> Result<(Stream, Vec<u8>), ExchangeError> {
+) -> Result<(Stream, Vec<u8>), Failure> {
     let endpoint = opening.endpoint;
     let broken = |error: &hyper::Error| {
         let what = "the connection failed before an answer came";
-        transient(failed(HTTP_ERROR, &endpoint.name, what, chain(error)))
+        failed(HTTP_ERROR, &endpoint.name, what, chain(error)).retried()
     };
     let tls = tls_of(endpoint, address)?;
     let stream = connect_http1(endpoint, address, tls, opening.names).await;
-    let stream = stream.map_err(transient)?;
+    let stream = stream.map_err(Failure::retried)?;
     let handshake = ClientHandshake::new(protocol)
         .ok_or_else(|| malformed(endpoint, "the system gives no random bytes"))?;
     let mut headers = opening.all_headers();
@@ -308,11 +309,7 @@ async fn upgraded(
     Ok((parts.io.into_inner(), parts.read_buf.to_vec()))
 }
 
-fn not_upgraded(
-    endpoint: &Endpoint,
-    failure: UpgradeFailure,
-    headers: &HeaderMap,
-) -> ExchangeError {
+fn not_upgraded(endpoint: &Endpoint, failure: UpgradeFailure, headers: &HeaderMap) -> Failure {
     let detail = match failure {
         UpgradeFailure::Status(StatusCode::SWITCHING_PROTOCOLS) => "no upgrade",
         UpgradeFailure::Status(status) => {
@@ -333,7 +330,7 @@ async fn acknowledged(
     opening: &SubscribeRequest<'_>,
     socket: &mut WebSocket<Stream>,
     upstream: &mut Upstream,
-) -> Result<(), (ExchangeError, Close)> {
+) -> Result<(), (Failure, Close)> {
     let endpoint = opening.endpoint;
     let gone = |why: String| (lost(endpoint, why), Close::going_away());
     let payload = opening.connection_init();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::HeaderMap;
-use ogive_execute::TransportError;
+use ogive_execute::Failure;
 use tokio::time::Instant;
 
 use super::source::EventSource;
@@ -21,7 +21,7 @@ pub(crate) struct SubscribeRequest<'a> {
     /// Until when it has to be open the first time.
     pub(crate) deadline: Option<Instant>,
     /// Whom to tell that a stream was lost that is opened again.
-    pub(crate) on_loss: Box<dyn Fn(&TransportError) + 'a>,
+    pub(crate) on_loss: Box<dyn Fn(&Failure) + 'a>,
 }
 
 impl SubscribeRequest<'_> {

@@ -3,7 +3,7 @@
 
 use std::{cell::OnceCell, sync::Arc};
 
-use ogive_execute::{SubgraphRequest, SubgraphResponse, TransportError};
+use ogive_execute::{Failure, SubgraphRequest, SubgraphResponse};
 use tokio::time::Instant;
 
 use crate::{
@@ -24,7 +24,7 @@ impl RequestTransport<'_> {
         &self,
         hook: &dyn FetchHook,
         mut request: SubgraphRequest,
-    ) -> Result<SubgraphResponse, TransportError> {
+    ) -> Result<SubgraphResponse, Failure> {
         let Some((endpoint, outgoing)) = self.outgoing(request.subgraph) else {
             return Err(failed(HTTP_ERROR, "", "the subgraph is not known", ""));
         };
@@ -76,7 +76,7 @@ impl RequestTransport<'_> {
         &self,
         endpoint: &Endpoint,
         answer: FetchAnswer,
-    ) -> Result<SubgraphResponse, TransportError> {
+    ) -> Result<SubgraphResponse, Failure> {
         if !self.budget.take(answer.body.len()) {
             return Err(over_budget(&endpoint.name, &self.budget));
         }
@@ -91,7 +91,7 @@ impl RequestTransport<'_> {
         endpoint: &Endpoint,
         outgoing: &Outgoing,
         request: SubgraphRequest,
-    ) -> Result<Exchanged, TransportError> {
+    ) -> Result<Exchanged, Failure> {
         let memory = self.budget.process();
         if let Some(memory) = memory {
             memory.count(request.body.len());
@@ -165,7 +165,7 @@ fn url_of(endpoint: &Endpoint) -> Option<String> {
 
 /// The same subgraph at another place: any `http` or `https` URL, with the TLS of this subgraph. What proves the gateway to
 /// the subgraph is not for another host. Nobody else joins a request to it, as it is known by its address in memory.
-fn elsewhere(endpoint: &Endpoint, url: &str) -> Result<Endpoint, TransportError> {
+fn elsewhere(endpoint: &Endpoint, url: &str) -> Result<Endpoint, Failure> {
     let unusable = |why: String| {
         let what = "the URL that it is sent to instead cannot be used";
         failed(HTTP_ERROR, &endpoint.name, what, why)

@@ -13,12 +13,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use ogive_execute::{SubgraphRequest, SubgraphResponse, TransportError, TransportFuture};
+use ogive_execute::{ErrorCode, Failure, SubgraphRequest, SubgraphResponse, TransportFuture};
 use ogive_transport::Coalescer;
 
 /// Subgraph, credentials and body.
 type Key = (u32, &'static str, Bytes);
-type Shared = Coalescer<Key, Result<SubgraphResponse, TransportError>>;
+type Shared = Coalescer<Key, Result<SubgraphResponse, Failure>>;
 
 /// One client's requests, sharing flights with those of others.
 struct SharedTransport<'a> {
@@ -64,7 +64,7 @@ struct Sent<'u> {
 }
 
 impl Future for Sent<'_> {
-    type Output = Result<SubgraphResponse, TransportError>;
+    type Output = Result<SubgraphResponse, Failure>;
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if !self.upstream.open.get() {
             self.upstream
@@ -75,11 +75,7 @@ impl Future for Sent<'_> {
         }
         self.done = true;
         Poll::Ready(if self.upstream.fails.get() {
-            Err(TransportError {
-                code: "GATEWAY_TIMEOUT",
-                message: "late".to_owned(),
-                detail: String::new(),
-            })
+            Err(Failure::new(ErrorCode::GATEWAY_TIMEOUT, "late", ""))
         } else {
             Ok(SubgraphResponse {
                 status: 200,
@@ -132,7 +128,7 @@ fn poll(future: &mut TransportFuture<'_>) -> (Poll<String>, Arc<Count>) {
     let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
     let text = polled.map(|result| match result {
         Ok(response) => String::from_utf8(response.body.to_vec()).unwrap(),
-        Err(error) => error.code.to_owned(),
+        Err(error) => error.code.as_str().to_owned(),
     });
     (text, count)
 }

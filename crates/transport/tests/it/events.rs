@@ -4,7 +4,7 @@ use std::{future::poll_fn, time::Duration};
 
 use crate::event_faults::EVENT_FAULTS;
 use http::{HeaderMap, Method, Version};
-use ogive_execute::{Event, EventStream, SubgraphRequest, Transport, TransportError};
+use ogive_execute::{Event, EventStream, Failure, SubgraphRequest, Transport};
 use ogive_stream::{
     Close, Protocol, Received, WebSocket, WebSocketLimits, handshake, multipart, sse,
 };
@@ -162,7 +162,7 @@ async fn body(events: &mut EventStream<'_>) -> String {
     String::from_utf8(event.body.to_vec()).unwrap()
 }
 
-async fn failure(events: &mut EventStream<'_>) -> TransportError {
+async fn failure(events: &mut EventStream<'_>) -> Failure {
     let error = next(events).await.expect("an event").unwrap_err();
     assert!(next(events).await.is_none(), "nothing comes after an error");
     error
@@ -172,7 +172,7 @@ async fn failure(events: &mut EventStream<'_>) -> TransportError {
 async fn opened<'t, T>(
     transport: &'t RequestTransport<'_>,
     subgraph: impl Future<Output = T>,
-) -> (Result<EventStream<'t>, TransportError>, T) {
+) -> (Result<EventStream<'t>, Failure>, T) {
     tokio::join!(transport.subscribe(request()), subgraph)
 }
 
@@ -519,7 +519,7 @@ async fn a_lost_stream_is_opened_again_by_policy() {
 }
 
 /// What becomes of a subscription over WebSocket if the subgraph sends that instead of an event.
-async fn after(bytes: &[u8]) -> TransportError {
+async fn after(bytes: &[u8]) -> Failure {
     let subgraph = Subgraph::start().await;
     let endpoints = [subgraph.endpoint(source(EventProtocol::TransportWs))];
     let (client, headers) = (Client::new(), HeaderMap::new());
@@ -612,7 +612,7 @@ async fn every_violation_on_a_websocket_connection_has_its_code() {
 async fn unopened<T, F: Future<Output = T>>(
     source: EventSource,
     play: impl FnOnce(TcpStream, String) -> F,
-) -> TransportError {
+) -> Failure {
     let subgraph = Subgraph::start().await;
     let endpoints = [subgraph.endpoint(source)];
     let (client, headers) = (Client::new(), HeaderMap::new());

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_execute::{SubgraphRequest, SubgraphResponse, Transport, TransportError};
+use ogive_execute::{Failure, SubgraphRequest, SubgraphResponse, Transport};
 use ogive_transport::{
     Client, Endpoint, HeaderRule, HeaderRules, NameMatch, RequestTransport, Retry, Traffic,
 };
@@ -42,7 +42,7 @@ async fn send(
     client: &Client,
     endpoint: &Endpoint,
     idempotent: bool,
-) -> Result<SubgraphResponse, TransportError> {
+) -> Result<SubgraphResponse, Failure> {
     send_with(client, endpoint, &HeaderMap::new(), idempotent).await
 }
 
@@ -51,7 +51,7 @@ async fn send_with(
     endpoint: &Endpoint,
     headers: &HeaderMap,
     idempotent: bool,
-) -> Result<SubgraphResponse, TransportError> {
+) -> Result<SubgraphResponse, Failure> {
     let body = Bytes::from_static(br#"{"query":"{a}"}"#);
     send_body(client, endpoint, headers, (body, idempotent)).await
 }
@@ -61,7 +61,7 @@ async fn send_body(
     endpoint: &Endpoint,
     headers: &HeaderMap,
     (body, idempotent): (Bytes, bool),
-) -> Result<SubgraphResponse, TransportError> {
+) -> Result<SubgraphResponse, Failure> {
     let endpoints = [endpoint.clone()];
     let transport = RequestTransport::new(client, &endpoints, headers, None);
     let request = SubgraphRequest {

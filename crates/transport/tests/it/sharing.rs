@@ -4,7 +4,7 @@ use std::{pin::pin, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_execute::{SubgraphRequest, SubgraphResponse, Transport, TransportError};
+use ogive_execute::{Failure, SubgraphRequest, SubgraphResponse, Transport};
 use ogive_transport::{
     Answered, Client, Endpoint, HeaderRule, HeaderRules, NameMatch, Observer, RequestTransport,
     Traffic,
@@ -26,7 +26,7 @@ async fn ask(
     client: &Client,
     endpoints: &[Endpoint],
     time: Duration,
-) -> Result<SubgraphResponse, TransportError> {
+) -> Result<SubgraphResponse, Failure> {
     let headers = HeaderMap::new();
     let deadline = Some(Instant::now() + time);
     let transport = RequestTransport::new(client, endpoints, &headers, deadline);

@@ -2,8 +2,8 @@
 //! that are only counted, played subgraphs and the command line.
 
 use ogive_config::codes as config;
+use ogive_failure::codes::limits;
 use ogive_schema::codes as schema;
-use ogive_telemetry::codes::limits;
 
 use crate::codes;
 

@@ -24,6 +24,7 @@ use multer::Multipart;
 use ogive_base::{FastMap, OutOfMemory, Reservation, bounded_name};
 use ogive_config::{Config, Limit};
 use ogive_execute::ExecuteLimits;
+use ogive_failure::ErrorCode;
 use ogive_json::{Kind, Node, Tree, tree};
 use ogive_plan::Plan;
 use ogive_schema::{Schema, TypeKind};
@@ -86,7 +87,7 @@ impl UploadOptions {
 /// Why what a client sends cannot be passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    code: &'static str,
+    code: ErrorCode,
     message: String,
 }
 
@@ -105,7 +106,7 @@ impl From<Refusal> for RequestError {
     }
 }
 
-fn refusal(code: &'static str, message: impl Into<String>) -> Refusal {
+fn refusal(code: ErrorCode, message: impl Into<String>) -> Refusal {
     Refusal {
         code,
         message: message.into(),

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use ogive_failure::Failure;
+
 use crate::graphql_error::{GraphqlError, PathStep};
 
 /// Most failures of one answer that are told apart by what happened; those beyond are told apart by code.
@@ -15,7 +17,7 @@ const PATH_BYTES_MAX: usize = 200;
 
 /// Something that went wrong while an operation was executed: a null, a missing answer, an error in the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure<'a> {
+pub struct FailureReport<'a> {
     /// Index of the subgraph to blame; `None` if it is none, or nobody knows.
     pub subgraph: Option<u32>,
     /// What kind of failure: the client's `extensions.code`, or the subgraph's own if the subgraph reported it.
@@ -32,6 +34,22 @@ pub struct Failure<'a> {
     pub status: Option<u16>,
     /// The answer, if that is what is wrong; of an answer that has been read, only those who report nothing themselves.
     pub answer: Option<&'a [u8]>,
+}
+
+impl<'a> FailureReport<'a> {
+    /// That of a request without an answer.
+    pub fn of(subgraph: u32, failure: &'a Failure) -> Self {
+        FailureReport {
+            subgraph: Some(subgraph),
+            code: failure.code.as_str(),
+            is_reported: false,
+            cause: &failure.detail,
+            path: "",
+            places: 1,
+            status: None,
+            answer: None,
+        }
+    }
 }
 
 /// A failure whose answer is still at hand.
@@ -81,8 +99,8 @@ impl FailureRecord {
         &'a self,
         subgraph: Option<u32>,
         answer: Option<(u16, &'a [u8])>,
-    ) -> Failure<'a> {
-        Failure {
+    ) -> FailureReport<'a> {
+        FailureReport {
             subgraph: self.subgraph.or(subgraph),
             code: &self.code,
             is_reported: self.is_reported,
