@@ -8,7 +8,7 @@ use std::{convert::Infallible, path::Path, path::PathBuf, sync::Arc, time::Durat
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::is_loopback;
-use ogive_sources::{Poller, PollerOptions, TextReader};
+use ogive_sources::{Poller, PollerOptions, SourceKind, TextReader};
 use tokio::sync::watch;
 
 use crate::{load, terminal};
@@ -92,7 +92,7 @@ impl ConfigPolling {
             timeout: TIMEOUT,
             kept: arguments.config_kept.clone(),
         };
-        let poller = Poller::new("configuration", url, how)
+        let poller = Poller::new(SourceKind::Configuration, url, how)
             .map_err(|why| terminal::error(why, "correct the URL given with `--config`"))?;
         if url.starts_with("http://") && !is_loopback(poller.shown()) {
             return Err(terminal::error(

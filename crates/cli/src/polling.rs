@@ -6,7 +6,7 @@ use std::{convert::Infallible, sync::Arc};
 use anyhow::Result;
 use ogive_config::{Config, WhenMissing, without_secrets};
 use ogive_gateway::unusable;
-use ogive_sources::{Poller, PollerOptions, TextReader};
+use ogive_sources::{Poller, PollerOptions, SourceKind, TextReader};
 
 use crate::{
     feed::{Feed, Feeder},
@@ -49,7 +49,7 @@ impl Polling {
             timeout: options.request_timeout.0,
             kept: kept.unwrap_or(LAST_KNOWN_GOOD).into(),
         };
-        let poller = Poller::new("supergraph", &url.0, how);
+        let poller = Poller::new(SourceKind::Supergraph, &url.0, how);
         let mut polling = Polling {
             poller: poller.map_err(|why| {
                 terminal::error(why, "correct `supergraph.url` in the configuration")

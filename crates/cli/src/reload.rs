@@ -9,7 +9,7 @@ use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::Result;
 use ogive_config::{CedarOptions, Config};
 use ogive_gateway::Gateway;
-use ogive_sources::{FileLooks, FirstLook, told};
+use ogive_sources::{FileLooks, FirstLook, SourceEvent, SourceKind, SourceResult, told};
 use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -92,7 +92,7 @@ impl Reloading {
                 // Somebody writes: it is read again when nobody does any more.
                 Ok(Ok(None)) => {}
                 Ok(Ok(Some((warm, config)))) => {
-                    self.count(Event::Reloaded);
+                    self.count(Event::Reloaded, SourceResult::Taken);
                     tracing::info!(
                         plans_kept = warm.kept,
                         operations_planned = warm.planned,
@@ -107,15 +107,18 @@ impl Reloading {
                     self.seen = self.look().as_before(&self.seen, FirstLook::Known);
                 }
                 Ok(Err(error)) => {
-                    self.count(Event::ReloadRefused);
-                    tracing::error!("{why}: reload refused, serving on as before: {error:#}");
+                    let refused = format!("{error:#}");
+                    self.count(Event::ReloadRefused, SourceResult::Kept(&refused));
+                    tracing::error!("{why}: reload refused, serving on as before: {refused}");
                 }
                 Err(_) => tracing::error!("{why}: reload failed, serving on as before"),
             }
         }
     }
 
-    fn count(&self, event: Event) {
+    fn count(&self, event: Event, result: SourceResult<'_>) {
+        let (kind, from) = (SourceKind::Configuration, "");
+        SourceEvent { kind, from, result }.count();
         if let Some(metrics) = &self.gateway.telemetry().metrics {
             metrics.count(event);
         }

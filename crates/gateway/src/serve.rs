@@ -11,10 +11,13 @@ use http::{Response, StatusCode, request::Parts};
 use hyper::body::Incoming;
 use ogive_base::Reservation;
 use ogive_config::{Measured, Peer};
+use ogive_net::TlsError;
 use ogive_server::{Refusal, ResponseBody, Service};
+use ogive_sources::SourceKind;
 use ogive_telemetry::codes;
 
 use crate::{
+    background::certificates::refreshed_source,
     gateway::Gateway,
     respond::refusal::refuse,
     shared::error::{RequestError, no_memory},
@@ -51,6 +54,10 @@ impl Service for Gateway {
     }
     fn note<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T) {
         self.note_exceeded(measured, found);
+    }
+    fn looked_at_certificates(&self, refreshed: Result<bool, TlsError>) {
+        let refreshed = refreshed.map_err(|error| error.to_string());
+        refreshed_source(SourceKind::Certificates, "the listener", refreshed);
     }
     fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use arc_swap::ArcSwap;
 use http::HeaderValue;
 use ogive_base::FastMap;
 use ogive_files::Pipes;
-use ogive_sources::FileLook;
+use ogive_sources::{FileLook, SourceEvent, SourceKind, SourceResult};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -135,21 +135,21 @@ impl ApiKeys {
         let table = read(&self.path).and_then(|text| parse(&text));
         match table {
             Ok(table) => {
-                tracing::info!(from, keys = table.len(), "API keys");
+                tell(&from, SourceResult::Taken);
                 looked.found = found;
                 self.keys.store(Arc::new(table));
             }
-            // Told once for every text that is wrong.
-            Err(why) if found.is_none() || found != looked.found => {
+            Err(why) => {
                 looked.found = found;
-                tracing::error!(
-                    from,
-                    "the API keys cannot be read, going on as before: {why}"
-                );
+                tell(&from, SourceResult::Kept(&why));
             }
-            Err(_) => {}
         }
     }
+}
+
+fn tell(from: &str, result: SourceResult<'_>) {
+    let kind = SourceKind::ApiKeys;
+    SourceEvent { kind, from, result }.tell();
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use http::{HeaderMap, Uri};
+use ogive_sources::{SourceEvent, SourceKind, SourceResult};
 use ring::digest::{SHA256, digest};
 
 use crate::{algorithm::AlgorithmSet, base64url};
@@ -44,6 +45,11 @@ pub struct KeySourceOptions {
 }
 
 impl KeySourceOptions {
+    /// Tells what became of a look at the set.
+    pub(crate) fn tell(&self, result: SourceResult<'_>) {
+        let (kind, from) = (SourceKind::KeySet, &*self.shown());
+        SourceEvent { kind, from, result }.tell();
+    }
     /// With defaults.
     pub fn new(origin: KeyOrigin) -> Self {
         let algorithms = match origin {

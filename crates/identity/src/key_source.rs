@@ -15,6 +15,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use ogive_files::Pipes;
+use ogive_sources::SourceResult;
 use tokio::sync::watch;
 
 use crate::{
@@ -230,9 +231,7 @@ async fn fetch_for_ever(shared: &Shared) {
         let is_good = fetched.is_ok();
         let pause = match fetched {
             Ok(max_age) => {
-                if failed_in_a_row > 0 {
-                    tracing::info!(from = options.shown(), "the key set can be fetched again");
-                }
+                options.tell(SourceResult::Same);
                 failed_in_a_row = 0;
                 shared.succeeded();
                 match max_age.filter(|_| options.poll_interval.is_none()) {
@@ -299,7 +298,8 @@ impl Shared {
             None => set,
         };
         if is_other {
-            tracing::info!(from, keys = set.len(now), "key set");
+            self.options.tell(SourceResult::Taken);
+            tracing::debug!(from, keys = set.len(now), "key set");
             if has_none {
                 tracing::warn!(from, "the key set is empty: all its keys are taken back");
             }
@@ -323,7 +323,6 @@ impl Shared {
         self.failures.fetch_add(1, Ordering::Relaxed);
         let failure = self.failure.lock();
         *failure.unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
-        let from = self.options.shown();
         let since = self.failing_since.lock();
         let since = *since
             .unwrap_or_else(PoisonError::into_inner)
@@ -332,16 +331,12 @@ impl Shared {
             let limit = self.options.max_stale;
             if limit.is_some_and(|limit| since.elapsed() >= limit) {
                 keys.end(now());
-                tracing::error!(
-                    from,
-                    "no key set for longer than `max_stale`, its tokens are refused: {why}"
-                );
+                let why =
+                    format!("none for longer than `max_stale`, its tokens are refused: {why}");
+                self.options.tell(SourceResult::Missing(&why));
                 return;
             }
-            tracing::warn!(
-                from,
-                "no key set, going on with the keys that are known: {why}"
-            );
+            self.options.tell(SourceResult::Kept(why));
             return;
         }
         let kept = self.options.kept_file().and_then(|path| {
@@ -349,12 +344,10 @@ impl Shared {
         });
         match kept.map(|text| self.read(&text)) {
             Some(Ok(())) => {
-                tracing::warn!(
-                    from,
-                    "no key set, going on with the last one that was kept: {why}"
-                );
+                let why = format!("the last one that was kept on disk is used: {why}");
+                self.options.tell(SourceResult::Kept(&why));
             }
-            _ => tracing::error!(from, "no key set, its tokens are refused: {why}"),
+            _ => self.options.tell(SourceResult::Missing(why)),
         }
     }
 }

@@ -103,7 +103,7 @@ impl Bound {
         tokio::select! {
             () = stopping => {}
             () = acceptor.accept(&listener, &*service) => {}
-            never = keep_up_to_date(tls, options.tls_interval) => match never {},
+            never = keep_up_to_date(&service, tls, options.tls_interval) => match never {},
             () = rest(&*service, threads.give_back) => {}
         }
         acceptor.close(listener, &*service);

@@ -9,6 +9,7 @@ use http::{Response, request::Parts};
 use hyper::body::Incoming;
 use ogive_base::Reservation;
 use ogive_config::{Measured, Peer};
+use ogive_net::TlsError;
 
 use crate::body::ResponseBody;
 
@@ -35,6 +36,11 @@ pub trait Service: Send + Sync + 'static {
     fn reserve(&self, worker: &Self::Worker) -> Reservation;
     /// Notes what is beyond a limit that is only measured.
     fn note<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T);
+    /// The files of the listener's certificates were looked at: whether they are others, or why they cannot be used. Default:
+    /// nobody is told.
+    fn looked_at_certificates(&self, refreshed: Result<bool, TlsError>) {
+        let _ = refreshed;
+    }
     /// Shutdown began: readiness says no from now on.
     fn start_draining(&self);
     /// A number that changes whenever much memory may have become free: another schema is served.

@@ -19,7 +19,7 @@ use ogive_files::{
 };
 use ogive_transport::{Http2, Source};
 
-use crate::Validators;
+use crate::{SourceEvent, SourceKind, SourceResult, Validators};
 
 /// Largest text.
 const BYTES_MAX: usize = 64 << 20;
@@ -31,8 +31,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(300);
 /// Asks a URL for a text, again and again.
 #[derive(Debug)]
 pub struct Poller {
-    /// What the text is, for the log.
-    what: &'static str,
+    /// What the text is.
+    kind: SourceKind,
     /// The URL without anything secret.
     shown: String,
     source: Source,
@@ -72,14 +72,14 @@ impl<F: Fn(&str, &str) -> Result<bool, String> + Send + Sync + 'static> TextRead
 
 impl Poller {
     /// The error is for the operator.
-    pub fn new(what: &'static str, url: &str, options: PollerOptions) -> Result<Self, String> {
+    pub fn new(kind: SourceKind, url: &str, options: PollerOptions) -> Result<Self, String> {
         let shown = options.shown;
         let source = Source::new(url, Http2::Disable);
         let mut source = source.map_err(|why| format!("`{shown}` cannot be asked: {why}"))?;
         source.timeout = options.timeout;
         source.body_bytes_max = BYTES_MAX;
         Ok(Poller {
-            what,
+            kind,
             shown,
             source,
             headers: options.headers,
@@ -99,7 +99,7 @@ impl Poller {
         let Some(Asked { text, validators }) = self.ask().await? else {
             return Ok(());
         };
-        let (take, what) = (Arc::clone(take), self.what);
+        let (take, what) = (Arc::clone(take), self.kind.as_str());
         let (shown, kept) = (self.shown.clone(), self.kept.clone());
         // The thread of this runtime accepts connections: newcomers must not wait for a text to be read.
         let taking = tokio::task::spawn_blocking(move || {
@@ -147,19 +147,18 @@ impl Poller {
         let wait = self.interval * 2u32.saturating_pow(self.failures.min(16));
         tokio::time::sleep(wait.min(BACKOFF_MAX.max(self.interval))).await;
     }
-    /// Remembers and logs how it went.
+    /// Remembers and tells how it went.
     fn went(&mut self, result: Result<(), String>) {
-        let (what, url) = (self.what, &self.shown);
-        match result {
-            Ok(()) if std::mem::take(&mut self.failures) > 0 => {
-                tracing::info!(url, "the {what} can be fetched again");
-            }
-            Ok(()) => {}
-            Err(why) => {
-                self.failures += 1;
-                tracing::warn!(url, "no {what}, serving on as before: {why}");
-            }
-        }
+        let result = match &result {
+            Ok(()) => SourceResult::Same,
+            Err(why) => SourceResult::Kept(why),
+        };
+        self.failures = match result {
+            SourceResult::Same => 0,
+            _ => self.failures + 1,
+        };
+        let (kind, from) = (self.kind, &*self.shown);
+        SourceEvent { kind, from, result }.tell();
     }
     /// The text that was kept. From now on the URL counts as failing.
     pub fn kept(&mut self) -> std::io::Result<String> {

@@ -71,6 +71,8 @@ pub const COST_OK: &str = "COST_OK";
 pub const STOP: &str = "ogive.stop";
 /// Attribute: where the plan came from: `bundle`, `cache` or `planner`.
 pub const PLAN_SOURCE: &str = "ogive.plan.source";
+/// Attribute: which text that is looked at again and again.
+pub const SOURCE: &str = "ogive.source";
 /// Attribute: the version of the gateway.
 pub const VERSION: &str = "version";
 /// Attribute: the commit that the gateway was built from.
@@ -207,6 +209,12 @@ metrics! {
     /// See the table.
     RELOADS_REFUSED = "ogive.reloads.refused" Counter "1" []
         "Those that were refused.";
+    /// See the table.
+    SOURCES_TAKEN = "ogive.sources.taken" Counter "1" [SOURCE]
+        "Texts that were taken over because they have changed: configuration, supergraph, certificates, signing keys, key sets, API keys.";
+    /// See the table.
+    SOURCES_REFUSED = "ogive.sources.refused" Counter "1" [SOURCE]
+        "Such texts that did not come or were not usable, each once; the last good one goes on.";
     /// See the table.
     SPANS_DROPPED = "ogive.telemetry.spans.dropped" Counter "1" []
         "Spans that found the queue of the exporter full.";

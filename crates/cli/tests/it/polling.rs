@@ -89,7 +89,7 @@ fn a_supergraph_is_fetched_kept_and_fetched_again() {
     assert_eq!(fs::read_to_string(&kept).unwrap(), schema);
     // Something broken is refused and not kept.
     registry.set("type Query { broken");
-    serve.logged("no supergraph, serving on as before");
+    serve.logged("supergraph: not usable, going on with what was there before");
     assert_eq!(fs::read_to_string(&kept).unwrap(), schema);
     assert_eq!(
         answer(ask(&gateway, "POST", "/graphql", QUERY)),
@@ -114,7 +114,7 @@ fn a_supergraph_is_fetched_kept_and_fetched_again() {
         (200, ANSWER.into())
     );
     registry.up.store(true, Ordering::SeqCst);
-    serve.logged("the supergraph can be fetched again");
+    serve.logged("supergraph: usable again");
     drop(serve);
     // And there is nothing on disk either.
     registry.up.store(false, Ordering::SeqCst);
@@ -409,7 +409,7 @@ fn a_configuration_is_fetched_kept_and_fetched_again() {
     let ask_at = |path: &str| answer(ask(&gateway, "POST", path, QUERY));
     assert_eq!(ask_at("/api"), (200, ANSWER.into()));
     registry.set("listen: 127.0.0.1:0\nhttp: { graphql_endpiont: /other }\n");
-    let line = serve.logged("no configuration, serving on as before");
+    let line = serve.logged("configuration: not usable, going on with what was there before");
     assert!(!line.contains("s3cret"), "{line}");
     assert_eq!(ask_at("/api"), (200, ANSWER.into()));
     assert!(fs::read_to_string(&kept).unwrap().contains("/api"));

@@ -23,6 +23,7 @@ impl Gateway {
             ready: self.is_ready(),
             subgraphs: state.endpoints.iter().map(gauges).collect(),
             key_sets: self.key_sets(),
+            sources: ogive_sources::counts(),
             logs: self.telemetry().logs(),
             suppressed: self.telemetry().failures.suppressed(),
             subscriptions: self.subscription_gauges(),

@@ -139,6 +139,8 @@ pub struct Gauges {
     pub subgraphs: Vec<SubgraphGauges>,
     /// Where each key set is, how often it came, and how often it did not.
     pub key_sets: Vec<(String, u64, u64)>,
+    /// What was taken over of texts that change, and what was not usable, by what they are.
+    pub sources: Vec<(&'static str, u64, u64)>,
     /// What became of the lines of each log.
     pub logs: Vec<(&'static str, LineCounts)>,
     /// Lines about failures that were left out.
@@ -429,7 +431,16 @@ impl Metrics {
             });
             series.collect()
         };
+        let of_sources = |number: fn(&(&str, u64, u64)) -> u64| {
+            let series = gauges.sources.iter().map(|source| Series {
+                labels: vec![(names::SOURCE, source.0.to_owned())],
+                value: Value::Counter(number(source)),
+            });
+            series.collect()
+        };
         let of_many = [
+            (&names::SOURCES_TAKEN, of_sources(|source| source.1)),
+            (&names::SOURCES_REFUSED, of_sources(|source| source.2)),
             (&names::KEY_SET_FETCHES, of_key_sets(|set| set.1)),
             (&names::KEY_SET_FAILURES, of_key_sets(|set| set.2)),
             (&names::LOG_LINES_DROPPED, of_logs(|counts| counts.dropped)),
