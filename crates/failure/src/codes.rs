@@ -285,7 +285,7 @@ codes! {
     REQUEST_MEMORY_LIMIT 200 Subgraph Lasting
         "The answers of subgraphs to one request are larger than `limits.max_request_memory` altogether, or than what is left of `limits.max_memory`; the fields concerned are null. A request whose variables alone need more is refused with 413."
         "Ask for less, for example with pagination, or raise the limit."
-    REQUEST_OVERLOADED 503 Gateway Lasting
+    REQUEST_OVERLOADED 503 Gateway Transient
         "So many requests run at a time that they take longer for it, and those of lower classes are refused first (`traffic_shaping.router.overload`)."
         "Come back after the seconds of `retry-after`; give requests that matter more a higher class."
     REQUEST_RATE_LIMITED 429 Client Transient

@@ -200,6 +200,21 @@ pub enum Event {
     RefinementDropped,
 }
 
+/// What became of texts that change.
+fn of_sources(gauges: &Gauges) -> [(&'static Metric, Vec<Series>); 2] {
+    let series = |number: fn(&(&'static str, u64, u64)) -> u64| {
+        let series = gauges.sources.iter().map(|source| Series {
+            labels: vec![(names::SOURCE, source.0.to_owned())],
+            value: Value::Counter(number(source)),
+        });
+        series.collect()
+    };
+    [
+        (&names::SOURCES_TAKEN, series(|source| source.1)),
+        (&names::SOURCES_REFUSED, series(|source| source.2)),
+    ]
+}
+
 /// The code of a failure as a label of metrics: those that subgraphs choose are as good as their authors.
 fn label(code: &str) -> &str {
     let is_word = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.');
@@ -431,16 +446,7 @@ impl Metrics {
             });
             series.collect()
         };
-        let of_sources = |number: fn(&(&str, u64, u64)) -> u64| {
-            let series = gauges.sources.iter().map(|source| Series {
-                labels: vec![(names::SOURCE, source.0.to_owned())],
-                value: Value::Counter(number(source)),
-            });
-            series.collect()
-        };
         let of_many = [
-            (&names::SOURCES_TAKEN, of_sources(|source| source.1)),
-            (&names::SOURCES_REFUSED, of_sources(|source| source.2)),
             (&names::KEY_SET_FETCHES, of_key_sets(|set| set.1)),
             (&names::KEY_SET_FAILURES, of_key_sets(|set| set.2)),
             (&names::LOG_LINES_DROPPED, of_logs(|counts| counts.dropped)),
@@ -448,7 +454,7 @@ impl Metrics {
             (&names::BREAKER_OPEN, each(SubgraphGauges::is_open)),
             (&names::REPLICAS_EJECTED, each(SubgraphGauges::ejected)),
         ];
-        for (metric, series) in of_many {
+        for (metric, series) in of_many.into_iter().chain(of_sources(&gauges)) {
             if !series.is_empty() {
                 out.push(Family { metric, series });
             }

@@ -62,7 +62,7 @@ pub(crate) struct HttpEvents {
     ready: VecDeque<Bytes>,
     is_complete: bool,
     /// What is wrong behind what is ready.
-    failed: Option<ExchangeError>,
+    failed: Option<Failure>,
 }
 
 enum Reader {
