@@ -139,7 +139,7 @@ impl ConfigPolling {
     }
 
     fn fall_back(&mut self, why: String) -> Result<()> {
-        let kept = self.poller.kept();
+        let kept = self.poller.kept(&why);
         let (url, path) = (self.poller.shown(), self.poller.kept_path().display());
         let text = kept.map_err(|error| {
             terminal::error(

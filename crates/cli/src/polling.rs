@@ -99,7 +99,7 @@ impl Polling {
     }
 
     async fn fall_back(&mut self, why: &str) -> Result<()> {
-        let kept = self.poller.kept();
+        let kept = self.poller.kept(why);
         let (url, path) = (self.poller.shown(), self.poller.kept_path().display());
         let text = kept.map_err(|error| {
             terminal::error(

@@ -160,9 +160,9 @@ impl Poller {
         let (kind, from) = (self.kind, &*self.shown);
         SourceEvent { kind, from, result }.tell();
     }
-    /// The text that was kept. From now on the URL counts as failing.
-    pub fn kept(&mut self) -> std::io::Result<String> {
-        self.failures = 1;
+    /// The text that was kept. The URL failed, for that reason.
+    pub fn kept(&mut self, why: &str) -> std::io::Result<String> {
+        self.went(Err(why.to_owned()));
         ogive_files::read_text(&self.kept, BYTES_MAX as u64, Pipes::Refused)
     }
     /// Where it is kept.
