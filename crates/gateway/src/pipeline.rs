@@ -450,7 +450,7 @@ impl Gateway {
         memory.run();
         let in_parts = request.in_parts.filter(|_| exposed == Exposed::No);
         if let Some(in_parts) = in_parts.and_then(|media| InParts::of(media, run, &planned)) {
-            let kept = in_parts.keep(run, prepared, planned, &self.telemetry);
+            let kept = in_parts.keep(run, prepared, planned, self);
             return Box::pin(respond_in_parts(kept, media)).await;
         }
         if let Some(files) = context.uploads() {

@@ -193,10 +193,7 @@ impl RevocableOperation {
                 return;
             }
         }
-        self.end(
-            Revoked::Credential(error.to_json().into()),
-            error.code().as_str(),
-        );
+        self.end(Revoked::Credential(error.clone()), error.code().as_str());
     }
 
     fn end_as_changed(&self) {
@@ -205,10 +202,7 @@ impl RevocableOperation {
             code,
             "what the caller may see is not what it was when this began: ask again",
         );
-        self.end(
-            Revoked::Authorization(error.to_json().into()),
-            code.as_str(),
-        );
+        self.end(Revoked::Authorization(error), code.as_str());
     }
 
     fn end(&self, how: Revoked, code: &'static str) {

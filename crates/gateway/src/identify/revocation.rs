@@ -19,16 +19,16 @@ use std::{
     time::Instant,
 };
 
-use bytes::Bytes;
 use ogive_base::FastMap;
 use ogive_identity::Caller;
 use ogive_plan::{Granted, Plan};
 
 use super::credential::Credential;
+use crate::shared::error::RequestError;
 
 /// Something that goes on behind its request, and can be ended.
 pub(crate) trait Revocable: Send + Sync {
-    /// Ends it with these errors, a response as JSON.
+    /// Ends it with this error.
     fn revoke(&self, how: Revoked);
 }
 
@@ -36,9 +36,9 @@ pub(crate) trait Revocable: Send + Sync {
 #[derive(Clone, Debug)]
 pub(crate) enum Revoked {
     /// The credential does not hold any more.
-    Credential(Bytes),
+    Credential(RequestError),
     /// It does, and the caller may see something else than before.
-    Authorization(Bytes),
+    Authorization(RequestError),
 }
 
 /// All that goes on by a credential, or by a policy.

@@ -5,12 +5,12 @@
 //! payload is there nothing is answered, so the head says what a head says of any answer.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
     rc::Rc,
-    sync::Arc,
+    sync::{Arc, OnceLock, Weak},
     task::{Context, Poll},
 };
 
@@ -18,7 +18,9 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
 use ogive_base::Reservation;
-use ogive_execute::incremental::{IncrementalForm, Payload};
+use ogive_execute::incremental::{
+    CompletedGroup, GroupData, GroupValues, IncrementalForm, Payload, PendingGroup,
+};
 use ogive_identity::Caller;
 use ogive_plan::Claims;
 use ogive_schema::Schema;
@@ -29,8 +31,12 @@ use ogive_server::{
 use ogive_stream::{multipart, sse};
 use ogive_telemetry::Telemetry;
 
+use tokio::sync::Notify;
+
 use crate::{
     execute::execute_in_parts,
+    gateway::Gateway,
+    identify::revocation::{Revocable, RevocationGuard, Revoked},
     operation::OperationRun,
     options::GatewayOptions,
     prepare::Prepared,
@@ -46,6 +52,7 @@ use crate::{
     shared::panic::contained,
     shared::worker::WorkerState,
     subscribe::SubscriberSlot,
+    subscribe::format::errors_of,
 };
 
 /// The boundary between parts: what Apollo's gateways use, and what clients take where none is named.
@@ -72,6 +79,36 @@ pub(crate) struct Kept {
     added: HeaderMap,
     /// Subgraphs that are not asked.
     refused: Option<Vec<RefusedSubgraph>>,
+    /// Ends it when its credential is withdrawn, if it can be.
+    end: Option<(Arc<PartsEnd>, RevocationGuard)>,
+}
+
+/// Ends an answer from another thread.
+#[derive(Default)]
+struct PartsEnd {
+    error: OnceLock<RequestError>,
+    told: Notify,
+}
+
+impl Revocable for PartsEnd {
+    fn revoke(&self, how: Revoked) {
+        let (Revoked::Credential(error) | Revoked::Authorization(error)) = how;
+        let _ = self.error.set(error);
+        self.told.notify_one();
+    }
+}
+
+impl PartsEnd {
+    /// Waits until it is told to end.
+    async fn error(&self) -> RequestError {
+        loop {
+            let told = self.told.notified();
+            if let Some(error) = self.error.get() {
+                return error.clone();
+            }
+            told.await;
+        }
+    }
 }
 
 /// An answer in parts that a client reads, to an operation of which something may come later.
@@ -97,9 +134,12 @@ impl InParts {
         run: &OperationRun<'_>,
         prepared: Prepared,
         planned: Arc<PlannedOperation>,
-        telemetry: &Arc<Telemetry>,
+        gateway: &Gateway,
     ) -> Kept {
         let context = run.context;
+        let end = Arc::<PartsEnd>::default();
+        let revocable: Weak<PartsEnd> = Arc::downgrade(&end);
+        let watch = gateway.watch(run, &planned.plan, revocable);
         Kept {
             media: self.media,
             state: Arc::clone(&run.serving.state),
@@ -110,7 +150,8 @@ impl InParts {
             claims: context.claims().clone(),
             view: context.shared_view().cloned(),
             worker: self.worker,
-            telemetry: Arc::clone(telemetry),
+            telemetry: Arc::clone(&gateway.telemetry),
+            end: watch.map(|watch| (end, watch)),
             memory: run.memory.beside(),
             added: context.take_added(),
             refused: context.refused().map(<[_]>::to_vec),
@@ -260,8 +301,12 @@ async fn work(
     if let Some(refused) = kept.refused {
         context.refuse(refused);
     }
+    let end = kept.end;
+    let (is_begun, pending) = (Cell::new(false), RefCell::new(Vec::new()));
     let executed = {
         let send = async |payload: Payload, headers: Option<HeaderMap>| {
+            is_begun.set(true);
+            note_pending(&mut pending.borrow_mut(), &payload);
             if let Some(headers) = headers {
                 *first.borrow_mut() = Some((payload, headers));
                 return true;
@@ -280,7 +325,30 @@ async fn work(
             send,
         );
         let executed = pin!(executed);
-        contained(executed).await
+        let ended = async {
+            match &end {
+                Some((end, _)) => end.error().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            executed = contained(executed) => Ok(executed),
+            error = ended => Err(error),
+        }
+    };
+    let executed = match executed {
+        Ok(executed) => executed,
+        // Nothing has left yet, so it is refused like any other.
+        Err(error) if !is_begun.get() => return Err(error),
+        Err(error) => {
+            let mut part = Vec::new();
+            let last = last_payload(pending.into_inner(), form, &error);
+            framing.write(&mut part, &last.to_json(form));
+            // Whoever has left needs no last word.
+            let _ = sender.send(part.into()).await;
+            return Ok(());
+        }
     };
     match executed {
         Some(Ok(output)) if output.is_complete => Ok(()),
@@ -291,6 +359,40 @@ async fn work(
             Ok(())
         }
     }
+}
+
+/// Notes what a payload announces, and what is complete with it.
+fn note_pending(pending: &mut Vec<PendingGroup>, payload: &Payload) {
+    pending.extend(payload.pending.iter().cloned());
+    let is_open = |group: &PendingGroup| !payload.completed.iter().any(|done| done.id == group.id);
+    pending.retain(is_open);
+}
+
+/// The last payload of an answer that ends early: what was announced and has not come is null because of this error.
+fn last_payload(
+    pending: Vec<PendingGroup>,
+    form: IncrementalForm,
+    error: &RequestError,
+) -> Payload {
+    let errors = Bytes::copy_from_slice(errors_of(&error.to_json()));
+    let mut last = Payload::default();
+    for PendingGroup { id, path, label } in pending {
+        last.completed.push(CompletedGroup {
+            id,
+            errors: Some(errors.clone()),
+        });
+        if form == IncrementalForm::Repeated {
+            last.incremental.push(GroupData {
+                id,
+                label,
+                path,
+                sub_path: None,
+                data: GroupValues::NoObject,
+                errors: Some(errors.clone()),
+            });
+        }
+    }
+    last
 }
 
 impl PartFraming {

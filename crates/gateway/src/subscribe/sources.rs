@@ -364,8 +364,8 @@ impl Drop for RunningSource {
 impl Revocable for EventQueue {
     fn revoke(&self, how: Revoked) {
         self.cut(match how {
-            Revoked::Credential(response) => StreamEnd::Revoked(response),
-            Revoked::Authorization(response) => StreamEnd::Failed(response),
+            Revoked::Credential(error) => StreamEnd::Revoked(error.to_json().into()),
+            Revoked::Authorization(error) => StreamEnd::Failed(error.to_json().into()),
         });
     }
 }

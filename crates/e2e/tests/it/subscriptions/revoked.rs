@@ -313,3 +313,56 @@ fn policies_are_decided_again_for_what_goes_on() {
     counter.send(r#"{"counted":1}"#);
     stranger.until("{\"counted\":1}");
 }
+
+/// What a client reads of an answer whose deferred part never comes, from where its key is withdrawn.
+fn deferred(accept: &str) -> String {
+    let events = EVENTS.replace("ping: Int }\ntype Mut", "review: Review }\ntype Mut");
+    let first = StubSubgraph::start(|_, _| {
+        let review = r#"{"data":{"review":{"__typename":"Review","id":"1"}}}"#;
+        Reply::Whole(answer(
+            200,
+            "content-type: application/json\r\n",
+            review.as_bytes(),
+        ))
+    });
+    let never = StubSubgraph::start(|_, _| Reply::Hang(Vec::new()));
+    let folder = Folder::new();
+    let keys = folder.write("keys.json", &api_keys(&json!([])));
+    let feed = Feed::start();
+    let yaml = format!(
+        "override_subgraph_url: {{ events: '{}', texts: '{}' }}\n{}",
+        first.url(),
+        never.url(),
+        router(&format!("api_keys: {{ file: '{}' }}", keys.display()))
+    );
+    let (state, config) = set_up(&[("events", &events), ("texts", TEXTS)], &yaml, &feed);
+    let served = Served::start(state, &config);
+    let query = "{ review { id ... @defer { text } } }";
+    let mut client = Client::with(served.address, accept, query, "x-api-key: abc\r\n");
+    assert!(client.until("\"hasNext\":true").contains(r#""id":"1""#));
+    folder.write("keys.json", r#"{"keys":{}}"#);
+    client.rest()
+}
+
+#[test]
+fn an_answer_in_parts_ends_with_its_credential() {
+    for (accept, place) in [
+        (
+            "multipart/mixed;incrementalSpec=v0.2, application/json",
+            "completed",
+        ),
+        (
+            "multipart/mixed;deferSpec=20220824, application/json",
+            "incremental",
+        ),
+    ] {
+        let rest = deferred(accept);
+        assert!(rest.contains("INVALID_API_KEY"), "{rest}");
+        assert!(rest.contains(&format!("\"{place}\":[")), "{rest}");
+        assert!(rest.contains("\"hasNext\":false"), "{rest}");
+        assert!(
+            rest.trim_end().ends_with("--"),
+            "the framing ends, too: {rest}"
+        );
+    }
+}
