@@ -139,9 +139,10 @@ impl CedarPolicies {
 
     /// Decides whether a policy holds.
     pub fn decide(&self, question: &Question<'_>) -> CedarDecision {
-        self.asked(question).unwrap_or_else(|why| CedarDecision {
+        // The error may have claims in it, which are for nobody's log.
+        self.asked(question).unwrap_or_else(|_| CedarDecision {
             holds: false,
-            failures: vec![why],
+            failures: vec!["the caller cannot be made an entity".into()],
         })
     }
 
@@ -180,7 +181,8 @@ impl CedarPolicies {
             let policy = self.policies.policy(failed.policy_id());
             if policy.is_none_or(|policy| policy.effect() == Effect::Forbid) {
                 decided.holds = false;
-                decided.failures.push(failed.to_string());
+                let id = failed.policy_id();
+                decided.failures.push(format!("`{id}` cannot be evaluated"));
             }
         }
         Ok(decided)

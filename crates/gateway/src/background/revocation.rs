@@ -38,17 +38,19 @@ impl Gateway {
         let (serving, context) = (run.serving, run.context);
         let (parts, identity) = context.origin()?;
         let authentication = serving.authentication.as_ref();
-        let credential = authentication.and_then(|all| all.credential(parts, identity));
+        // What counted as nothing says nothing of who asks.
+        let known_as = identity.caller().ok().flatten();
+        let credential = authentication
+            .filter(|_| known_as.is_some())
+            .and_then(|all| all.credential(parts, identity));
         let demands = demands(run, plan);
         if credential.is_none() && demands.is_none() {
             return None;
         }
         let known = OnceLock::new();
-        // What a coprocessor is told comes later.
-        if context.coprocessor().is_none()
-            && let Some(caller) = context.shared_caller()
-        {
-            let _ = known.set(Arc::clone(caller));
+        // As it was found out by what was brought, whatever a coprocessor makes of it.
+        if let Some(caller) = known_as {
+            let _ = known.set(caller);
         }
         let watched = RevocableOperation {
             credential: Mutex::new(credential.map(Arc::new)),
@@ -65,6 +67,10 @@ impl Gateway {
 fn demands(run: &OperationRun<'_>, plan: &Arc<Plan>) -> Option<Demands> {
     let (serving, context) = (run.serving, run.context);
     serving.policies.as_ref()?;
+    // Everything is shown anyway.
+    if serving.state.options.authorization.dry_run {
+        return None;
+    }
     let mut requirements = plan.requirements.iter();
     if !requirements.any(|requirement| requirement.policies.is_some()) {
         return None;
@@ -138,6 +144,13 @@ impl Group {
             }
         };
         for watched in &self.watched {
+            // It may go on by a fresh one by now.
+            let credential = lock(&watched.credential).clone();
+            if credential.map(|now| *now.digest())
+                != self.credential.as_ref().map(|judged| *judged.digest())
+            {
+                continue;
+            }
             match &verdict {
                 Ok(caller) if watched.is_of(caller) => watched.judge_policies(&serving).await,
                 Ok(_) => watched.end_as_changed(),
@@ -193,7 +206,14 @@ impl RevocableOperation {
                 return;
             }
         }
-        self.end(Revoked::Credential(error.clone()), error.code().as_str());
+        let code = error.code();
+        let error = error.clone();
+        let how = if code == codes::POLICIES_UNAVAILABLE {
+            Revoked::Authorization(error)
+        } else {
+            Revoked::Credential(error)
+        };
+        self.end(how, code.as_str());
     }
 
     fn end_as_changed(&self) {

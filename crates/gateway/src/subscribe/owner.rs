@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::shared::context::OperationContext;
 
 /// Claims about a token rather than about whoever has it.
-const OF_TOKENS: [&str; 5] = ["exp", "iat", "nbf", "jti", "auth_time"];
+const OF_TOKENS: [&str; 6] = ["exp", "expires_in", "iat", "nbf", "jti", "auth_time"];
 
 /// A caller without what a fresh token says anew. Of those of whom nothing is known all are equal.
 #[derive(Clone, PartialEq, Debug, Default)]
