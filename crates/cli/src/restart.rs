@@ -176,7 +176,9 @@ demand_control: { enabled: true, strategy: { static_estimated: { subgraph: { all
 coprocessor: { url: 'https://coprocessor.example/', router: { request: { body: true }, response: { body: true } }, supergraph: { request: { body: true }, response: { body: true } }, execution: { request: { body: true }, response: { body: true } }, subgraph: { all: { request: { body: true }, response: { body: true } } } }
 subscription: { enabled: true, mode: { callback: { public_url: 'https://callback.example/', subgraphs: [products] } } }
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
-usage: { enabled: true, hive: { endpoint: 'https://usage.example/' } }
+store: { redis: { urls: ['redis://store.example'] } }
+apq: { router: { cache: { storage: redis } } }
+usage: { enabled: true, file: { path: usage.ndjson }, hive: { endpoint: 'https://usage.example/' } }
 traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one }, overload: { enabled: true } } }
 ";
 
@@ -346,6 +348,9 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
                     None => format!("{key}: {value}"),
                 };
                 (list, format!("[{{ name: a, {rest} }}]"))
+            }
+            Some((list, key)) if list.ends_with("classes") => {
+                (list, format!("[{{ name: a, {key}: {value} }}]"))
             }
             Some((list, key)) => (
                 list,
