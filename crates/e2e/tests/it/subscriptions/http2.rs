@@ -133,3 +133,38 @@ fn they_are_told_when_the_process_stops() {
         assert_eq!(client.closed().await, 1001);
     });
 }
+
+/// A body that breaks off says so for ever, which must not keep the only worker busy.
+#[test]
+fn a_body_that_is_reset_ends_its_request_and_nothing_else() {
+    let graph = Streamed::with("http: { workers: 1 }\n");
+    let mut reserving = crate::http_client::Connection::open(graph.served.address);
+    reserving.write(b"PUT /graphql HTTP/1.1\r\nhost: x\r\n\r\n");
+    let token = reserving.read().text();
+    run(async {
+        let stream = TcpStream::connect(graph.served.address).await.unwrap();
+        let (sender, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        let request = |with_token: bool| {
+            let mut request = Request::post("http://gateway.test/graphql")
+                .header("content-type", "application/json");
+            if with_token {
+                request = request.header("x-graphql-event-stream-token", &token);
+            }
+            request.body(()).unwrap()
+        };
+        let mut sender = sender.ready().await.unwrap();
+        let (_answer, mut body) = sender.send_request(request(true), false).unwrap();
+        body.send_data(Bytes::from_static(b"{\"query\":"), false)
+            .unwrap();
+        // Its beginning is read before it breaks off.
+        let (answer, mut other) = sender.send_request(request(false), false).unwrap();
+        let whole = Bytes::from_static(br#"{"query":"{ping}"}"#);
+        other.send_data(whole.clone(), true).unwrap();
+        assert_eq!(answer.await.unwrap().status(), StatusCode::OK);
+        body.send_reset(h2::Reason::CANCEL);
+        let (answer, mut other) = sender.send_request(request(false), false).unwrap();
+        other.send_data(whole, true).unwrap();
+        assert_eq!(answer.await.unwrap().status(), StatusCode::OK);
+    });
+}
