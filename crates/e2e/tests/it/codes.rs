@@ -160,7 +160,8 @@ const NO_CODES_ANYWHERE: &[&str] = &[
 #[test]
 fn every_code_of_every_crate_can_be_explained() {
     let texts = found_in(&EXPLAINED, &[]).texts;
-    assert!(texts.len() > 100, "{}", texts.len());
+    // Most codes are variants of `ErrorCode`; what is left as text are those of composition, configuration and rules.
+    assert!(texts.len() > 80, "{}", texts.len());
     let unexplained: Vec<_> = texts
         .iter()
         .filter(|(code, _)| !NO_CODES_ANYWHERE.contains(&code.as_str()))
