@@ -91,7 +91,7 @@ pub(crate) fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str
             }),
         ),
         (
-            "apq.router.cache.in_memory.limit",
+            "apq.router.cache",
             before.apq.router.cache != after.apq.router.cache,
         ),
         ("log", before.log != after.log),
@@ -174,7 +174,7 @@ override_subgraph_url: { products: 'https://products.example/' }
 authentication: { router: { jwt: { jwks: [{ url: 'https://idp.example/jwks' }] }, introspection: { endpoint: 'https://idp.example/', client_id: a, client_secret: b } } }
 demand_control: { enabled: true, strategy: { static_estimated: { subgraph: { all: { max: 5 } } } } }
 coprocessor: { url: 'https://coprocessor.example/', router: { request: { body: true }, response: { body: true } }, supergraph: { request: { body: true }, response: { body: true } }, execution: { request: { body: true }, response: { body: true } }, subgraph: { all: { request: { body: true }, response: { body: true } } } }
-subscription: { enabled: true, mode: { callback: { public_url: 'https://callback.example/', subgraphs: [products] } } }
+subscription: { enabled: true, mode: { callback: { public_url: 'https://callback.example/', subgraphs: [reviews] } } }
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
 store: { redis: { urls: ['redis://store.example'] } }
 apq: { router: { cache: { storage: redis } } }

@@ -361,10 +361,9 @@ fn a_check_knows_exactly_what_operations_use_and_where() {
 
 #[test]
 fn a_check_says_whom_a_change_hits_and_what_costs_more() {
-    const LINK: &str = "extend schema @link(url: \"https://specs.apollo.dev/federation/v2.9\", import: [\"@cost\", \"@listSize\"]) ";
     let schema = |weight: u32, more: &str| {
         format!(
-            "{LINK} type Query {{ me: User users: [User] @listSize(assumedSize: {weight}) {more} }} type User {{ id: ID! }}"
+            "type Query {{ me: User users: [User] @federation__listSize(assumedSize: {weight}) {more} }} type User {{ id: ID! }}"
         )
     };
     let (before, after) =
