@@ -331,7 +331,10 @@ fn overload(root: &Node, config: &Config, errors: &mut Errors) {
     }
 }
 
-/// One header that is to hold two things about the caller: who takes the first out leaves the other nothing.
+const TOKEN: &str = "a token";
+
+/// One header that is to hold two things about the caller: who takes the first out leaves the other nothing. And headers that
+/// nobody takes out of the payload of `connection_init`, so that they would go on to subgraphs as the client has written them.
 fn caller_headers(root: &Node, config: &Config, errors: &mut Errors) {
     let router = &config.authentication.router;
     let mut known: Vec<(String, &str)> = Vec::new();
@@ -362,15 +365,24 @@ fn caller_headers(root: &Node, config: &Config, errors: &mut Errors) {
             TokenSourceRule::Cookie { .. } => None,
         });
         let names = std::iter::once(jwt.header_name.0.as_str()).chain(sources);
-        add(
-            names.collect(),
-            "a token",
-            &["authentication", "router", "jwt"],
-        );
+        add(names.collect(), TOKEN, &["authentication", "router", "jwt"]);
     }
     if let Some(keys) = &router.api_keys {
         let path = ["authentication", "router", "api_keys"];
         add(vec![&keys.header_name.0], "an API key", &path);
+    }
+    let path = ["subscription", "client", "websocket", "headers_from_init"];
+    for header in &config.subscription.client.websocket.headers_from_init {
+        let name = header.to_ascii_lowercase().replace('_', "-");
+        let used = known.iter().find(|(known, _)| *known == name);
+        // A token is looked for there, too. What else says who asks is taken out of the upgrade alone.
+        if let Some((_, what)) = used.filter(|(_, what)| *what != TOKEN) {
+            errors.invalid(
+                span(root, &path),
+                format!("the header `{header}` holds {what}, which a payload of `connection_init` cannot say"),
+                "let clients send it with the upgrade",
+            );
+        }
     }
 }
 

@@ -565,6 +565,14 @@ fn what_contradicts_itself_is_refused() {
             "`authorization` cannot hold both claims of the caller and a token",
         ),
         (
+            "{ authorization: { claims: { header: x-who } }, subscription: { client: { websocket: { headers_from_init: [X_Who] } } } }",
+            "the header `X_Who` holds claims of the caller, which a payload of `connection_init` cannot say",
+        ),
+        (
+            "{ authentication: { router: { api_keys: { file: k } } }, subscription: { client: { websocket: { headers_from_init: [authorization, x-api-key] } } } }",
+            "the header `x-api-key` holds an API key, which a payload",
+        ),
+        (
             "{ authorization: { claims: { header: x-who } }, authentication: { router: { api_keys: { file: k, header_name: x_who } } } }",
             "`x-who` cannot hold both claims of the caller and an API key",
         ),
