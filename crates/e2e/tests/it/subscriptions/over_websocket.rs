@@ -503,7 +503,7 @@ fn nobody_moves_a_source_that_others_share_to_what_they_bring() {
     );
     run(async {
         let mut clients = Vec::new();
-        for _ in 0..2 {
+        for number in 1..=2 {
             let mut client = Client::connect(&graph, MODERN).await;
             let payload = json!({ "authorization": "Bearer both" });
             client
@@ -513,10 +513,11 @@ fn nobody_moves_a_source_that_others_share_to_what_they_bring() {
             client
                 .subscribe("1", "subscription { added { id text } }")
                 .await;
+            // Operations that nobody has planned yet and two workers plan at once have a source each.
+            graph.wait_for_open(number);
             clients.push(client);
         }
         let mut source = graph.feed.opened();
-        graph.wait_for_open(2);
         let payload = json!({ "authorization": "Bearer mine" });
         clients[0]
             .say(json!({"type": "ping", "payload": payload}))
@@ -524,8 +525,9 @@ fn nobody_moves_a_source_that_others_share_to_what_they_bring() {
         assert_eq!(clients[0].hear().await["type"], "pong");
         source.add("1");
         for client in &mut clients {
-            let text = &client.hear().await["payload"]["data"]["added"]["text"];
-            assert_eq!(text, "text of 1");
+            let message = client.hear().await;
+            let text = &message["payload"]["data"]["added"]["text"];
+            assert_eq!(text, "text of 1", "{message}");
         }
         assert_eq!(graph.feed.told(), "Bearer both");
         assert!(graph.feed.is_quiet(), "one source serves both");
