@@ -226,8 +226,8 @@ fn depends_on_caller(
     !planned.plan.requirements.is_empty()
         || context.view().is_some()
         || authorization.needs_caller_of(&planned.plan)
-        // What it adds to requests may be of the caller.
-        || hook(context).is_some()
+        // What it changes may be of the caller.
+        || context.coprocessor().is_some()
 }
 
 /// Who looks at requests to subgraphs.

@@ -78,8 +78,8 @@ impl Gateway {
         (media, memory, document_id): (Media, &Reservation, Option<&str>),
         body: B,
     ) -> Result<(Box<CoprocessorRequest<'a>>, ReceivedOrNot), Box<Response<ResponseBody>>> {
-        // As the client sent it, whatever a coprocessor makes of it.
-        if let Err(error) = serving.options.csrf.check(context.parts) {
+        // As the client sent it, whatever a coprocessor makes of it: that may be the media type, too.
+        if let Err(error) = serving.options.csrf.check_changeable(context.parts) {
             read_refused(&context.parts.headers, body).await;
             return Err(Box::new(refused(context, &error, media)));
         }

@@ -134,6 +134,10 @@ impl Selected for StageValues<'_> {
             Selector::RequestContext(name) => {
                 self.entry(name).is_some_and(|value| !value.is_null())
             }
+            // Whatever bytes it has.
+            Selector::RequestHeader(name) => self
+                .request_headers()
+                .is_some_and(|headers| headers.contains_key(name.as_str())),
             _ => self.text(selector).is_some(),
         }
     }

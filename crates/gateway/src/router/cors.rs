@@ -232,6 +232,16 @@ impl Csrf {
             Method::POST => self.files && is_multipart(&parts.headers),
             _ => false,
         };
+        self.check_read(parts, reads)
+    }
+
+    /// The same before somebody may change the head: what is read later on is not known yet, so every request that may be
+    /// read has to show that it was let.
+    pub(crate) fn check_changeable(&self, parts: &Parts) -> Result<(), RequestError> {
+        self.check_read(parts, matches!(parts.method, Method::GET | Method::POST))
+    }
+
+    fn check_read(&self, parts: &Parts, reads: bool) -> Result<(), RequestError> {
         let required = match &self.guard {
             Guard::On(required) if reads => required,
             Guard::On(_) | Guard::Off => return Ok(()),
@@ -246,7 +256,7 @@ impl Csrf {
             return Err(RequestError::http(
                 codes::CSRF_ERROR,
                 format!(
-                    "a page of another origin could have sent these files: send one of the headers {} along",
+                    "a page of another origin could have sent this body: send one of the headers {} along",
                     names.join(", ")
                 ),
             ));

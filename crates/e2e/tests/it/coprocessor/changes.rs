@@ -203,3 +203,35 @@ fn nobody_shares_an_answer_that_was_made_for_somebody_else() {
         assert_eq!(count, 8, "{stage}");
     }
 }
+
+#[test]
+fn what_any_page_could_have_sent_is_refused_before_a_coprocessor_makes_it_something_else() {
+    let coprocessor = playing(|told| match told["stage"].as_str() {
+        Some("RouterRequest") => {
+            json!({ "headers": { "content-type": ["application/json"], "accept": ["*/*"] } })
+        }
+        _ => json!({}),
+    });
+    let with = Coprocessed::with(coprocessor, EVERYTHING, "");
+    let body = json!({ "query": ME }).to_string();
+    let send = |headers: &[(&str, &str)]| {
+        send(
+            with.graph.address(),
+            "POST",
+            "/graphql",
+            headers,
+            body.as_bytes(),
+        )
+    };
+    let refused = send(&[("content-type", "text/plain")]);
+    assert_eq!(
+        (refused.status, refused.codes()),
+        (400, vec!["CSRF_ERROR".to_owned()])
+    );
+    assert!(with.told().is_empty());
+    let preflighted = [
+        ("content-type", "text/plain"),
+        ("x-apollo-operation-name", "Me"),
+    ];
+    assert_eq!(send(&preflighted).codes(), [""; 0]);
+}
