@@ -48,6 +48,7 @@ pub mod traffic;
 mod tree;
 mod units;
 pub mod usage;
+mod warnings;
 mod words;
 mod yaml;
 
