@@ -70,8 +70,7 @@ impl Taken {
 pub(crate) struct TakenRates(Vec<Taken>);
 
 impl TakenRates {
-    /// Gives back what the operation was estimated to cost and did not cost, where that is charged.
-    /// Gives the same.
+    /// Gives back what the operation was estimated to cost and did not cost, where that is charged; says how much that was.
     pub(crate) fn settle(&self, unused: u64, admission: &Admission) -> u64 {
         for taken in self.0.iter().filter(|taken| taken.by_actual) {
             taken.give_back(unused, admission.now());
