@@ -2,23 +2,13 @@
 //! requests are answered from their head, at once.
 
 use std::{
-    collections::VecDeque,
-    convert::Infallible,
-    io,
-    net::SocketAddr,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
+    collections::VecDeque, convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration,
 };
 
 use bytes::Bytes;
 use http::{Request, Response};
-use hyper::{
-    body::{Body, Frame, Incoming, SizeHint},
-    server::conn::http1,
-    service::service_fn,
-};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -91,7 +81,7 @@ where
 {
     let service = service_fn(|request: Request<Incoming>| {
         let response = answer(&request.map(drop));
-        let response = response.map(|body| WholeBody(body.to_vec().into()));
+        let response = response.map(|body| Full::<Bytes>::from(body.to_vec()));
         async move { Ok::<_, Infallible>(response) }
     });
     let serving = http1::Builder::new()
@@ -100,27 +90,5 @@ where
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = serving.await {
         tracing::debug!(%error, "an operator's connection ended early");
-    }
-}
-
-/// A body in one piece: those of other servers may be tied to their threads.
-struct WholeBody(Bytes);
-
-impl Body for WholeBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let whole = std::mem::take(&mut self.0);
-        Poll::Ready((!whole.is_empty()).then(|| Ok(Frame::data(whole))))
-    }
-    fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
-    }
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.len() as u64)
     }
 }

@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Response, header, request::Parts};
+use http_body_util::Full;
 use ogive_base::Reservation;
 use ogive_coprocessor::{
     ContextEntries, Control, Message, MessageBody, Stage, entries::JWT_CLAIMS,
@@ -25,7 +26,7 @@ use super::{
 use crate::{
     gateway::{Gateway, Serving},
     receive::{
-        Received, RequestBody, WholeBody,
+        Received, RequestBody,
         uploads::{self, Uploads},
         whole_body,
     },
@@ -142,7 +143,7 @@ impl Gateway {
                 Box::pin(self.receive(serving, context, body, memory, id)).await
             }
             Onward::Whole(bytes) => {
-                let body = WholeBody(Some(bytes));
+                let body = Full::new(bytes);
                 Box::pin(self.receive(serving, context, body, memory, id)).await
             }
         };

@@ -1,17 +1,16 @@
 //! The bytes of a request: read within their limits, and decoded.
 
 use std::{
-    convert::Infallible,
     fmt::Display,
     future::{Future as _, poll_fn},
-    pin::{Pin, pin},
-    task::{Context, Poll},
+    pin::pin,
+    task::Poll,
     time::Instant,
 };
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, header};
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::Body;
 use ogive_base::Reservation;
 use ogive_net::encoding::{self, DecodeError, Encoding};
 use ogive_server::drain_body::linger;
@@ -30,27 +29,6 @@ const TURN: usize = 64 << 10;
 pub trait RequestBody: Body<Data: Send, Error: Display> + Send + 'static {}
 
 impl<B: Body<Data: Send, Error: Display> + Send + 'static> RequestBody for B {}
-
-/// A body that is there.
-pub(crate) struct WholeBody(pub(crate) Option<Bytes>);
-
-impl Body for WholeBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-    fn is_end_stream(&self) -> bool {
-        self.0.is_none()
-    }
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, Bytes::len) as u64)
-    }
-}
 
 /// How many times as much as goes in is expected to come out, beside what is counted when it does: what grows is copied, and
 /// what it was copied from is not free at once. Whoever would not have room for that is refused before it is begun, because

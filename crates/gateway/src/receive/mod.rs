@@ -36,7 +36,7 @@ use body::{decoded, read_body};
 use query::query_request;
 
 pub use body::RequestBody;
-pub(crate) use body::{WholeBody, whole_body};
+pub(crate) use body::whole_body;
 pub use json::from_json;
 pub(crate) use json::received;
 pub use query::from_query;

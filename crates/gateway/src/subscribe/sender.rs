@@ -10,15 +10,16 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request::Parts};
+use http_body_util::Full;
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::Caller;
 use ogive_server::{ClientCertificate, ResponseBody, parts::PartStream};
 use serde_json::{Map, Value};
 
 use crate::{
-    gateway::Gateway, identify::credential::Credential, receive::WholeBody,
-    shared::context::Identity, shared::error::RequestError, shared::worker::WorkerState,
-    subscribe::SubscriberSlot, subscribe::sources::Subscriber,
+    gateway::Gateway, identify::credential::Credential, shared::context::Identity,
+    shared::error::RequestError, shared::worker::WorkerState, subscribe::SubscriberSlot,
+    subscribe::sources::Subscriber,
 };
 
 /// Who sends operations, and what the head of each of them is.
@@ -50,7 +51,7 @@ impl OperationSender {
         let (gateway, worker) = (Arc::clone(&self.gateway), Rc::clone(&self.worker));
         let (identity, slot) = (self.identity.clone(), SubscriberSlot::with_parts(self.form));
         let parts = self.head(Some(slot.clone()));
-        let body = WholeBody(Some(Bytes::copy_from_slice(payload.as_bytes())));
+        let body = Full::new(Bytes::copy_from_slice(payload.as_bytes()));
         Box::pin(async move {
             let answering = pin!(gateway.answer_operation(&parts, body, &identity, &worker));
             let mut body = answering.await.into_body();

@@ -11,6 +11,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
     request::Parts,
 };
+use http_body_util::Full;
 use ogive_server::{ResponseBody, drain_body::read_refused};
 use ogive_telemetry::codes;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -20,7 +21,7 @@ use crate::{
     admit::AdmittedSlot,
     gateway::{Gateway, Serving},
     options::GatewayOptions,
-    receive::{RequestBody, WholeBody, percent::decode_form},
+    receive::{RequestBody, percent::decode_form},
     respond::refusal::refuse,
     shared::context::RequestContext,
     shared::error::{RequestError, internal, no_subscriptions},
@@ -270,7 +271,7 @@ impl Gateway {
             parts: &head,
             ..context
         };
-        let answering = self.graphql(serving, WholeBody(body), context, None);
+        let answering = self.graphql(serving, Full::new(body.unwrap_or_default()), context, None);
         let mut response = Box::pin(answering).await;
         let answer = match slot.take() {
             Some(subscriber) => StreamAnswer::Events(Box::new(subscriber)),
