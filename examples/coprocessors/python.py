@@ -36,6 +36,8 @@ STAGES = {"RouterRequest": router_request, "RouterResponse": router_response}
 
 class Coprocessor(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # The head and the body are written one after the other; without this the body waits for the head to be acknowledged.
+    disable_nagle_algorithm = True
 
     def do_POST(self):
         length = int(self.headers["content-length"])

@@ -27,8 +27,8 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (1, "operation", All),
     (2, "federation", All),
     (2, "compose", All),
-    (3, "cost", AllBut(&["compose"])),
     (3, "plan", Only(&["base", "json", "syntax"])),
+    (3, "cost", AllBut(&["compose"])),
     (3, "planner", AllBut(&["compose", "cost"])),
     (3, "cedar", Only(&[])),
     (
@@ -37,6 +37,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
         Only(&["base", "failure", "json", "syntax", "plan"]),
     ),
     (4, "files", Only(&[])),
+    (4, "documents", Only(&["base", "json", "syntax", "files"])),
     (4, "net", Only(&["base", "files"])),
     (5, "stream", Only(&["base", "json", "net"])),
     (
@@ -83,6 +84,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
         "coprocessor",
         Only(&["base", "json", "execute", "transport"]),
     ),
+    (5, "component", Only(&["json", "files", "coprocessor"])),
     (5, "script", Only(&["json", "files", "coprocessor"])),
     (
         6,
@@ -114,6 +116,21 @@ const TABLE: &[(u8, &str, Uses)] = &[
         ]),
     ),
     (7, "cli", All),
+    (
+        7,
+        "ogive",
+        Only(&[
+            "base",
+            "failure",
+            "federation",
+            "execute",
+            "transport",
+            "config",
+            "identity",
+            "server",
+            "gateway",
+        ]),
+    ),
 ];
 
 /// Crates that exist for tests only.

@@ -79,6 +79,14 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         "policies of Cedar",
         "cargo test --package ogive-cedar --features engine",
     );
+    run.step(
+        "WebAssembly components",
+        "cargo test --package ogive-component --features engine",
+    );
+    run.step(
+        "WebAssembly components on sockets",
+        "cargo test --package ogive-e2e --features components --test it -- components::",
+    );
     run.costs();
     run.components();
     run.step("demo", "cargo run --quiet -- demo --once");
@@ -111,6 +119,17 @@ impl Run<'_> {
         ) && self.step(
             "subscriptions: npm packages",
             "npm ci --prefix oracle/subscriptions --no-audit --no-fund",
+        );
+        // The test that needs them is left out if they are not there.
+        if !has("python3") {
+            return self.leave_out("subscriptions: Python packages", "python3 is not installed");
+        }
+        let _ = self.step(
+            "subscriptions: a place for Python packages",
+            "python3 -m venv oracle/subscriptions/python",
+        ) && self.step(
+            "subscriptions: Python packages",
+            "oracle/subscriptions/python/bin/pip install --quiet --requirement oracle/subscriptions/requirements.txt",
         );
     }
 
@@ -169,6 +188,14 @@ impl Run<'_> {
         if installed {
             let command = ["node", "oracle/clients/run.mjs", &binary, "chromium"];
             self.step_of("clients", &command);
+        }
+        let installed = self.step(
+            "documents: npm packages",
+            "npm ci --prefix oracle/documents --no-audit --no-fund",
+        );
+        if installed {
+            let command = ["node", "oracle/documents/run.mjs", &binary];
+            self.step_of("documents: tools of Apollo and Relay", &command);
         }
         let installed = self.step(
             "answers in parts: npm packages",

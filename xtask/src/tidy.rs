@@ -46,13 +46,7 @@ const IMPURE: &[&str] = &[
 
 /// Checks everything; fails with all violations listed.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let mut wrong = Vec::new();
-    crates(root, &mut wrong)?;
-    code(root, &mut wrong)?;
-    sources(root, &mut wrong)?;
-    five_stops(root, &mut wrong);
-    map::check(root, &mut wrong);
-    fragments(root, &mut wrong)?;
+    let wrong = violations(root)?;
     if wrong.is_empty() {
         println!("tidy: all rules hold");
         return Ok(());
@@ -61,6 +55,18 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         eprintln!("tidy: {violation}");
     }
     bail!("{} rule(s) broken", wrong.len());
+}
+
+/// Everything that is wrong.
+fn violations(root: &Path) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    crates(root, &mut wrong)?;
+    code(root, &mut wrong)?;
+    sources(root, &mut wrong)?;
+    five_stops(root, &mut wrong);
+    map::check(root, &mut wrong);
+    fragments(root, &mut wrong)?;
+    Ok(wrong)
 }
 
 fn crates(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
@@ -210,4 +216,84 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A repository with one mistake of each kind; the last line is what is said of it.
+    const MISTAKES: [(&str, &str, &str); 5] = [
+        (
+            "crates/planner/Cargo.toml",
+            "[dependencies]\nogive-base.workspace = true\nogive-gateway.workspace = true\n",
+            "`planner` (layer 3) depends on `gateway`",
+        ),
+        (
+            "crates/planner/src/a.rs",
+            "use crate::b::B;\npub struct A;\n",
+            "modules import one another in a circle: crates/planner/src/a.rs -> crates/planner/src/b.rs",
+        ),
+        (
+            "crates/planner/src/c.rs",
+            "pub struct Passenger;\n",
+            "`Passenger`: `passenger` is no listed term",
+        ),
+        ("crates/planner/src/d.rs", "", "`f` has 101 lines"),
+        (
+            "crates/planner/tests/it.rs",
+            "#[test]\nfn needs_a_server() {\n    if true {\n        return;\n    }\n}\n",
+            "crates/planner/tests/it.rs",
+        ),
+    ];
+
+    /// Writes it, without mistakes at first.
+    fn plant(root: &Path) {
+        let write = |file: &str, text: &str| {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("docs/terms.txt", "a b c d\n");
+        write(
+            "crates/planner/Cargo.toml",
+            "[dependencies]\nogive-base.workspace = true\n",
+        );
+        write(
+            "crates/planner/src/lib.rs",
+            "pub mod a;\npub mod b;\npub mod c;\npub mod d;\n",
+        );
+        for (file, _, _) in &MISTAKES[1..] {
+            write(file, "");
+        }
+        write(
+            "crates/planner/src/b.rs",
+            "pub struct B;\nfn f() {\n    let _ = crate::a::A;\n}\n",
+        );
+        write("crates/planner/src/a.rs", "pub struct A;\n");
+    }
+
+    /// The whole command on files: what each mistake is about is refused, and nothing else is.
+    #[test]
+    fn every_planted_mistake_is_refused_and_named() {
+        let root = std::env::temp_dir().join(format!("ogive-tidy-{}", std::process::id()));
+        plant(&root);
+        // What this little repository lacks is not what this is about.
+        let about = |wrong: Vec<String>| -> Vec<String> {
+            let planted = wrong.into_iter();
+            planted.filter(|one| one.contains("planner")).collect()
+        };
+        assert_eq!(about(violations(&root).unwrap()), Vec::<String>::new());
+        let long = format!("//! Long.\nfn f() {{\n{}}}\n", "    g();\n".repeat(99));
+        for (file, text, said) in MISTAKES {
+            let path = root.join(file);
+            let before = fs::read_to_string(&path).unwrap();
+            fs::write(&path, if text.is_empty() { &long } else { text }).unwrap();
+            let wrong = about(violations(&root).unwrap());
+            assert_eq!(wrong.len(), 1, "{file}: {wrong:?}");
+            assert!(wrong[0].contains(said), "{file}: {wrong:?}");
+            fs::write(&path, before).unwrap();
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
 }

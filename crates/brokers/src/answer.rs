@@ -18,7 +18,10 @@ pub(crate) struct Answer<'a> {
     asked: &'a EventRequest,
     fields: &'a EventFields,
     out: String,
-    errors: Vec<String>,
+    /// Messages with their places.
+    errors: Vec<(String, Vec<Value>)>,
+    /// Where the value stands that is written now.
+    path: Vec<Value>,
 }
 
 /// The answer to one root field.
@@ -34,6 +37,7 @@ pub(crate) fn answer(
         fields,
         out: String::from("{\"data\":{"),
         errors: Vec::new(),
+        path: Vec::new(),
     };
     answer.member(field, of, Some(value));
     answer.finish()
@@ -46,7 +50,10 @@ impl<'a> Answer<'a> {
             let errors: Vec<Value> = self
                 .errors
                 .iter()
-                .map(|message| serde_json::json!({ "message": message, "extensions": { "code": codes::EVENT_INCOMPLETE.as_str() } }))
+                .map(|(message, path)| {
+                    let code = codes::EVENT_INCOMPLETE.as_str();
+                    serde_json::json!({ "message": message, "path": path, "extensions": { "code": code } })
+                })
                 .collect();
             self.out.push_str(",\"errors\":");
             self.out.push_str(&Value::Array(errors).to_string());
@@ -56,7 +63,10 @@ impl<'a> Answer<'a> {
     }
     fn member(&mut self, field: &Field, of: &str, value: Option<&Value>) {
         self.key(field);
+        let key = self.asked.document.name(field.response_key());
+        self.path.push(key.into());
         self.value(field.selection_set, of, value.unwrap_or(&Value::Null));
+        self.path.pop();
     }
     fn key(&mut self, field: &Field) {
         self.out.push('"');
@@ -75,14 +85,16 @@ impl<'a> Answer<'a> {
                     if at > 0 {
                         self.out.push(',');
                     }
+                    self.path.push(at.into());
                     self.value(Some(set), of, one);
+                    self.path.pop();
                 }
                 self.out.push(']');
             }
             (Some(_), Value::Null) => self.out.push_str("null"),
             (Some(_), _) => {
                 self.error(format!(
-                    "an event has a scalar where it should have a `{of}`"
+                    "An event has a scalar where it should have a `{of}`."
                 ));
                 self.out.push_str("null");
             }
@@ -94,14 +106,14 @@ impl<'a> Answer<'a> {
         let only = declared.filter(|ty| ty.possible.len() == 1);
         let Some(name) = named.or(only.map(|ty| &*ty.possible[0])) else {
             self.error(format!(
-                "an event does not say by `__typename` which `{of}` it is"
+                "An event does not say by `__typename` which `{of}` it is."
             ));
             self.out.push_str("null");
             return;
         };
         if !declared.is_some_and(|ty| ty.possible.iter().any(|known| **known == *name)) {
             let name = ogive_base::foreign::bounded_name(name);
-            self.error(format!("an event is a `{name}`, which is no `{of}`"));
+            self.error(format!("An event is a `{name}`, which is no `{of}`."));
             self.out.push_str("null");
             return;
         }
@@ -137,7 +149,9 @@ impl<'a> Answer<'a> {
                 None => ("", false),
             };
             if found.is_none() && non_null {
-                self.error(format!("an event does not carry `{name}.{field_name}`"));
+                self.path.push(key.into());
+                self.error(format!("An event does not carry `{name}.{field_name}`."));
+                self.path.pop();
             }
             self.member(field, below, found);
         }
@@ -145,7 +159,7 @@ impl<'a> Answer<'a> {
     }
     fn error(&mut self, message: String) {
         if self.errors.len() < ERRORS_MAX {
-            self.errors.push(message);
+            self.errors.push((message, self.path.clone()));
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     answer::answer,
     channels::{ChannelKey, OutgoingError},
     events::{BrokerEvents, Source, Subscribed},
-    failure::failed,
+    failure::{failed, invalid_argument},
     fields::{BoundField, EventFields},
     provider::Provider,
     queue::Feed,
@@ -130,8 +130,7 @@ impl EventService {
             .iter()
             .map(|channel| channel.name(&arguments, bound.broker))
             .collect();
-        let names =
-            names.map_err(|why| self.error(codes::EVENT_ARGUMENT_INVALID, &why, why.clone()))?;
+        let names = names.map_err(invalid_argument)?;
         Ok(Bound {
             field: bound,
             provider,
@@ -229,9 +228,7 @@ impl EventService {
             .filter
             .as_ref()
             .map(|filter| filter.with(&bound.arguments));
-        let condition = filter
-            .transpose()
-            .map_err(|why| self.error(codes::EVENT_ARGUMENT_INVALID, &why, why.clone()))?;
+        let condition = filter.transpose().map_err(invalid_argument)?;
         let provider = Arc::clone(bound.provider);
         let feed = Arc::new(Feed::new(self.brokers.settings.queue));
         let mut heard = Subscribed::new(Arc::clone(&feed));

@@ -11,4 +11,4 @@ mod policies;
 mod values;
 
 #[cfg(feature = "engine")]
-pub use policies::{CedarDecision, CedarPolicies, CedarTexts, PrincipalOptions, Question};
+pub use policies::{CallerFacts, CedarDecision, CedarPolicies, CedarTexts, PrincipalOptions};

@@ -13,6 +13,15 @@ use serde_json::{Map, Value};
 pub(crate) struct EntityParts {
     pub(crate) attributes: HashMap<String, RestrictedExpression>,
     pub(crate) parents: HashSet<EntityUid>,
+    /// The entities that its attributes name.
+    pub(crate) named: Vec<EntityUid>,
+}
+
+impl EntityParts {
+    /// The entities that can be come to from it in one step.
+    pub(crate) fn next(&self) -> impl Iterator<Item = &EntityUid> {
+        self.parents.iter().chain(&self.named)
+    }
 }
 
 /// What names an entity.
@@ -73,7 +82,8 @@ pub(crate) fn entities(json: &str) -> Result<HashMap<EntityUid, EntityParts>, St
             None => {}
             Some(Value::Object(attributes)) => {
                 for (name, value) in attributes {
-                    let value = stored(value).map_err(|why| format!("{uid}: `{name}`: {why}"))?;
+                    let value = stored(value, &mut parts.named);
+                    let value = value.map_err(|why| format!("{uid}: `{name}`: {why}"))?;
                     parts.attributes.insert(name.clone(), value);
                 }
             }
@@ -116,8 +126,8 @@ fn reference(value: &Value) -> Result<EntityUid, String> {
     Ok(uid(&kind, id))
 }
 
-/// A value of the file of entities.
-fn stored(value: &Value) -> Result<RestrictedExpression, String> {
+/// A value of the file of entities; `named` gets the entities in it.
+fn stored(value: &Value, named: &mut Vec<EntityUid>) -> Result<RestrictedExpression, String> {
     Ok(match value {
         Value::Null => return Err("there is no null in Cedar".into()),
         Value::Bool(value) => RestrictedExpression::new_bool(*value),
@@ -129,11 +139,14 @@ fn stored(value: &Value) -> Result<RestrictedExpression, String> {
         }
         Value::String(text) => RestrictedExpression::new_string(text.clone()),
         Value::Array(items) => {
-            let items: Result<Vec<_>, String> = items.iter().map(stored).collect();
+            let items = items.iter().map(|item| stored(item, named));
+            let items: Result<Vec<_>, String> = items.collect();
             RestrictedExpression::new_set(items?)
         }
         Value::Object(members) if members.contains_key("__entity") => {
-            RestrictedExpression::new_entity_uid(reference(value)?)
+            let uid = reference(value)?;
+            named.push(uid.clone());
+            RestrictedExpression::new_entity_uid(uid)
         }
         Value::Object(members) if members.contains_key("__extn") => {
             let called = &members["__extn"];
@@ -147,7 +160,7 @@ fn stored(value: &Value) -> Result<RestrictedExpression, String> {
         Value::Object(members) => {
             let members: Result<Vec<_>, String> = members
                 .iter()
-                .map(|(name, value)| Ok((name.clone(), stored(value)?)))
+                .map(|(name, value)| Ok((name.clone(), stored(value, named)?)))
                 .collect();
             RestrictedExpression::new_record(members?).map_err(|error| error.to_string())?
         }

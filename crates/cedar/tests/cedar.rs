@@ -1,6 +1,6 @@
 //! What Cedar's policies decide of callers.
 
-use ogive_cedar::{CedarDecision, CedarPolicies, CedarTexts, PrincipalOptions, Question};
+use ogive_cedar::{CallerFacts, CedarDecision, CedarPolicies, CedarTexts, PrincipalOptions};
 use serde_json::{Map, Value, json};
 
 /// The same as the condition of the static rule that is compared with it.
@@ -30,24 +30,24 @@ fn read(
 }
 
 fn ask(policies: &CedarPolicies, policy: &str, operation: &str, claims: &Value) -> CedarDecision {
-    let claims: &Map<String, Value> = claims.as_object().unwrap();
+    let claims: &Map<String, Value> = claims.as_object().expect("an object");
     let groups: Vec<&str> = match claims.get("groups") {
         Some(Value::String(text)) => text.split(' ').collect(),
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    policies.decide(&Question {
-        policy,
-        operation,
+    let caller = CallerFacts {
         id: claims.get("sub").and_then(Value::as_str).unwrap_or(""),
         groups: &groups,
         scopes: &["read".into()],
         claims,
-    })
+    };
+    let mut decided = policies.decide(&caller, operation, [policy].into_iter());
+    decided.pop().expect("one decision for one policy")
 }
 
 fn holds(policies: &str, claims: Value) -> bool {
-    let policies = read(policies, None, None).unwrap();
+    let policies = read(policies, None, None).expect("policies");
     ask(&policies, "stock", "query", &claims).holds
 }
 
@@ -117,8 +117,15 @@ fn what_cannot_be_evaluated_permits_nothing_and_forbids_what_it_would_have() {
     for claims in [json!({"age": "20"}), json!({})] {
         let decided = ask(&policies, "stock", "query", &claims);
         assert!(!decided.holds, "{claims}");
-        assert!(decided.failures[0].contains("policy1"), "{decided:?}");
+        assert_eq!(decided.failures, ["`a.cedar:2` cannot be evaluated"]);
     }
+    // By its own name, if it has one.
+    let named = forbid.replace("forbid(", "@id(\"grown-ups\") forbid(");
+    let policies = read(&named, None, None).unwrap();
+    let decided = ask(&policies, "stock", "query", &json!({}));
+    assert_eq!(decided.failures, ["`grown-ups` cannot be evaluated"]);
+    let twice = format!("{named} {}", named.replace("18", "21"));
+    assert!(read(&twice, None, None).unwrap_err().contains("a.cedar"));
     assert!(!holds("", json!({"sub": "a"})), "nothing permits");
 }
 

@@ -16,9 +16,10 @@ pub(crate) use engine::read;
 mod engine {
     use std::sync::Arc;
 
-    use ogive_cedar::{CedarPolicies, CedarTexts, PrincipalOptions, Question};
+    use ogive_cedar::{CallerFacts, CedarPolicies, CedarTexts, PrincipalOptions};
     use ogive_files::Pipes;
     use ogive_identity::{
+        Caller,
         digest::digest_of,
         policy_engine::{PolicyAnswer, PolicyEngine, PolicyQuestion},
     };
@@ -80,26 +81,69 @@ mod engine {
     }
 
     impl PolicyEngine for Engine {
-        fn decide(&self, question: &PolicyQuestion<'_>) -> PolicyAnswer {
+        fn decide(&self, question: &PolicyQuestion<'_>) -> Vec<PolicyAnswer> {
             let (caller, options) = (question.caller, &self.options);
             // Nobody is decided about who has no name.
-            let Some(id) = caller.scalar(&options.principal_claim) else {
-                return PolicyAnswer::default();
+            let Some(id) = principal_id(caller, &options.principal_claim.0) else {
+                let nothing = question.policies.iter().map(|_| PolicyAnswer::default());
+                return nothing.collect();
             };
             let groups = options.groups_claim.as_ref();
             let groups = groups.map_or_else(Vec::new, |claim| caller.items(claim));
-            let decided = self.policies.decide(&Question {
-                policy: question.policy,
-                operation: question.operation,
+            let facts = CallerFacts {
                 id: &id,
                 groups: &groups,
                 scopes: &caller.granted.scopes,
                 claims: &caller.claims,
-            });
-            PolicyAnswer {
+            };
+            let policies = question.policies.iter().map(|policy| &**policy);
+            let decided = self.policies.decide(&facts, question.operation, policies);
+            let decided = decided.into_iter().map(|decided| PolicyAnswer {
                 holds: decided.holds,
                 failures: decided.failures,
-            }
+            });
+            decided.collect()
+        }
+    }
+
+    /// Who a caller is: what its claims say, with `|` between several. One of them that is not there makes nobody of it, and so
+    /// does a `|` in any but the last, by which two callers could be taken for one.
+    fn principal_id(caller: &Caller, claims: &[String]) -> Option<String> {
+        let parts: Option<Vec<_>> = claims.iter().map(|claim| caller.scalar(claim)).collect();
+        let parts = parts?;
+        let (_, firsts) = parts.split_last()?;
+        if firsts.iter().any(|part| part.contains('|')) {
+            return None;
+        }
+        Some(parts.join("|"))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use ogive_identity::CallerOptions;
+        use serde_json::json;
+
+        use super::*;
+
+        #[test]
+        fn callers_of_several_issuers_are_told_apart() {
+            let id = |claims: serde_json::Value, names: &[&str]| {
+                let claims = claims.as_object().unwrap().clone();
+                let caller = Caller::proved(claims, &CallerOptions::default());
+                let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+                principal_id(&caller, &names)
+            };
+            let both = ["iss", "sub"];
+            let found = id(json!({ "iss": "https://a", "sub": "ida" }), &both);
+            assert_eq!(found.as_deref(), Some("https://a|ida"));
+            assert_eq!(
+                id(json!({ "sub": "ida" }), &["sub"]).as_deref(),
+                Some("ida")
+            );
+            assert_eq!(id(json!({ "sub": "ida" }), &both), None);
+            assert_eq!(id(json!({ "iss": "a|b", "sub": "c" }), &both), None);
+            let last = id(json!({ "iss": "a", "sub": "b|c" }), &both);
+            assert_eq!(last.as_deref(), Some("a|b|c"));
         }
     }
 }

@@ -29,6 +29,19 @@ pub(crate) struct ConfigUrlArguments {
     /// answer at the start
     #[arg(long, value_name = "FILE", default_value = ".ogive/config.yaml")]
     config_kept: PathBuf,
+    /// Whether that file is only read.
+    #[arg(skip)]
+    only_looks: bool,
+}
+
+impl ConfigUrlArguments {
+    /// For commands that look once: nothing is kept.
+    pub(crate) fn only_looking() -> Self {
+        ConfigUrlArguments {
+            only_looks: true,
+            ..ConfigUrlArguments::default()
+        }
+    }
 }
 
 impl Default for ConfigUrlArguments {
@@ -37,6 +50,7 @@ impl Default for ConfigUrlArguments {
             config_header: Vec::new(),
             config_poll_interval: "10s".into(),
             config_kept: ".ogive/config.yaml".into(),
+            only_looks: false,
         }
     }
 }
@@ -91,6 +105,7 @@ impl ConfigPolling {
                 .0,
             timeout: TIMEOUT,
             kept: arguments.config_kept.clone(),
+            keeps: !arguments.only_looks,
         };
         let poller = Poller::new(SourceKind::Configuration, url, how)
             .map_err(|why| terminal::error(why, "correct the URL given with `--config`"))?;

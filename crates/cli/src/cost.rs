@@ -1,17 +1,17 @@
 //! `ogive cost`: what an operation costs, the same number as a gateway's.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::Result;
 use ogive_base::Reservation;
-use ogive_config::Config;
 use ogive_cost::{Scratch, Settings, compile, report};
-use ogive_files::Pipes;
 use ogive_gateway::{RequestError, SchemaState, prepare::coerced, prepare::prepare_operation};
 
 use crate::{
-    demo, load,
+    demo,
     operation::{OperationArguments, refused},
+    serving,
+    supergraph_input::SupergraphArguments,
     terminal,
 };
 
@@ -23,17 +23,16 @@ use crate::{
                   docs/demand-control.md."
 )]
 pub(crate) struct Arguments {
-    /// Supergraph SDL file
-    #[arg(short, long, value_name = "FILE", required_unless_present = "demo")]
-    supergraph: Option<PathBuf>,
+    #[command(flatten)]
+    graph: SupergraphArguments,
     /// Use the graph of `ogive demo`, and its query if no other is named
-    #[arg(long, conflicts_with = "supergraph")]
+    #[arg(long, conflicts_with_all = ["supergraph", "config"])]
     demo: bool,
     #[command(flatten)]
     operation: OperationArguments,
-    /// Items of lists whose size nobody says
-    #[arg(long, value_name = "N", default_value_t = ogive_cost::LIST_SIZE)]
-    list_size: u32,
+    /// Items of lists whose size nobody says; what the configuration says if it is not given, else 10
+    #[arg(long, value_name = "N")]
+    list_size: Option<u32>,
     /// Say what each field costs, on one object, with all that is selected below it
     #[arg(long)]
     fields: bool,
@@ -44,11 +43,15 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let request = arguments.operation.request(demo::QUERY)?;
-    let supergraph = match &arguments.supergraph {
-        Some(path) => load::supergraph(path, Pipes::Read)?,
-        None => demo::supergraph()?,
+    let runtime = serving::runtime()?;
+    let (mut config, supergraph) = arguments.graph.read(&runtime, arguments.demo)?;
+    let control = &config.demand_control;
+    let configured = control.strategy.static_estimated.list_size.get();
+    let list_size = match arguments.list_size {
+        Some(size) => size,
+        None if control.enabled => u32::try_from(configured).unwrap_or(u32::MAX),
+        None => ogive_cost::LIST_SIZE,
     };
-    let mut config = Config::default();
     // Who asks what introspection costs is told: nothing.
     config.supergraph.introspection = true;
     let (state, _) = SchemaState::new(supergraph, &config);
@@ -59,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let memory = Reservation::new(&Arc::default());
     let variables = coerced(&state, &request, &prepared, &memory).map_err(fail)?;
     let settings = Settings {
-        list_size: arguments.list_size,
+        list_size,
         fields: arguments.fields,
         ..Settings::default()
     };

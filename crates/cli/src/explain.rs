@@ -1,17 +1,20 @@
 //! `ogive explain`: one operation at each of the five stops, or the page of a code.
 
-use std::path::PathBuf;
+use std::{net::IpAddr, sync::Arc};
 
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_files::Pipes;
+use ogive_config::Peer;
 use ogive_gateway::{
-    ExplainInput, Gateway, GatewayOptions, SchemaState, WorkerState,
+    ExplainInput, Gateway, GatewayOptions, SchemaState, authorize,
     identify::explain_token::explain_token,
 };
 use ogive_workshop::pages;
 
-use crate::{demo, load, operation::OperationArguments, serving, terminal};
+use crate::{
+    demo, load, operation::OperationArguments, serve_arguments::refuse_missing_files, serving,
+    supergraph_input::SupergraphArguments, terminal,
+};
 
 /// Arguments of `ogive explain`.
 #[derive(clap::Args)]
@@ -20,20 +23,19 @@ use crate::{demo, load, operation::OperationArguments, serving, terminal};
     after_help = "With a code instead of a file, as in `ogive explain INVALID_FIELD_SHARING`: what it means, what to do, and a \
                   bad and a good example; `ogive explain codes` lists all.\n\n\
                   Nothing is sent to subgraphs without --execute. With it, the URLs of the supergraph are asked, or \
-                  those of `override_subgraph_url` in the configuration."
+                  those of `override_subgraph_url` in the configuration. Of a subscription the first event is shown.\n\n\
+                  The configuration is found as by `ogive serve`: --config, OGIVE_CONFIG, or `ogive.yaml` in the working \
+                  directory; so is the supergraph.\n\n\
+                  Exit codes: 0 the request is not refused, 1 it is, or something cannot be read."
 )]
 pub(crate) struct Arguments {
-    /// Supergraph SDL file
-    #[arg(short, long, value_name = "FILE")]
-    supergraph: Option<PathBuf>,
+    #[command(flatten)]
+    graph: SupergraphArguments,
     /// Use the graph of `ogive demo`, and its query if no other is named; goes with --execute, too
     #[arg(long, conflicts_with_all = ["supergraph", "config"])]
     demo: bool,
     #[command(flatten)]
     operation: OperationArguments,
-    /// Configuration file, for subgraph URLs, timeouts and headers
-    #[arg(short, long, value_name = "FILE")]
-    config: Option<PathBuf>,
     /// Ask the subgraphs, and show every request and answer
     #[arg(long)]
     execute: bool,
@@ -41,82 +43,110 @@ pub(crate) struct Arguments {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
     /// A token to judge as the configuration says, and to ask with if an operation is named; - reads it from standard input
-    #[arg(long, value_name = "TOKEN", requires = "config")]
+    #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
+    /// Where the request comes from: an address, or `unix`; what proxies say counts if they are trusted
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    peer: String,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.supergraph.is_none()
+    if !arguments.graph.is_named()
         && let Some(code) = arguments.operation.code()
     {
-        if code == "codes" {
-            let rows = pages::all().into_iter();
-            let rows: Vec<String> = rows
-                .map(|(code, text)| format!("{code:<52} {text}"))
-                .collect();
-            terminal::print(&rows.join("\n"));
-            return Ok(());
-        }
-        let page = pages::page(&code)
-            .map_err(|help| terminal::error(format_args!("there is no code `{code}`"), &help))?;
-        terminal::print(&page);
-        return Ok(());
+        return explain_code(&code);
     }
-    if let (Some(token), Some(config), false) = (
-        &arguments.token,
-        &arguments.config,
-        arguments.operation.is_named(),
-    ) {
-        let (config, token) = (load::config(config)?, read_token(token)?);
-        let judged = explain_token(&config, token.trim());
-        let (text, _) = serving::runtime()?.block_on(judged);
+    let runtime = serving::runtime()?;
+    let token = arguments.token.as_deref().map(read_token).transpose()?;
+    if let Some(token) = token.as_deref().filter(|_| !arguments.asks_something()) {
+        let config = arguments.graph.config(&runtime)?;
+        let (text, caller) = runtime.block_on(explain_token(&config, token.trim()));
         terminal::print(&text);
-        return Ok(());
-    }
-    if arguments.supergraph.is_none() && !arguments.demo {
-        return Err(terminal::error(
-            "no supergraph to explain with",
-            "name one with `--supergraph FILE`, or take the demo's with `--demo`",
-        ));
+        return caller.map(|_| ()).ok_or_else(|| terminal::Found.into());
     }
     let request = arguments.operation.request(demo::QUERY)?;
-    let mut config = match &arguments.config {
-        Some(path) => load::config(path)?,
-        None => load::config_text("the environment", "", &mut Vec::new())?,
-    };
     let headers = headers(&arguments.headers)?;
-    let token = arguments.token.as_deref().map(read_token).transpose()?;
-    let (supergraph, _subgraphs) = match &arguments.supergraph {
-        Some(path) => (load::supergraph(path, Pipes::Read)?, None),
-        None => {
-            let subgraphs = demo::start_subgraphs()?;
-            demo::route(&mut config, &subgraphs);
-            (demo::supergraph()?, Some(subgraphs))
-        }
-    };
+    let peer = peer(&arguments.peer)?;
+    let (mut config, supergraph) = arguments.graph.read(&runtime, arguments.demo)?;
+    // Goes on until it is dropped.
+    let subgraphs = arguments.demo.then(demo::start_subgraphs).transpose()?;
+    if let Some(subgraphs) = &subgraphs {
+        demo::route(&mut config, subgraphs);
+    }
+    if let Err(what) = authorize::check(&supergraph, &config) {
+        terminal::remark(&format!(
+            "warning: `ogive serve` does not serve this: {what}"
+        ));
+    }
     let (state, notes) = SchemaState::new(supergraph, &config);
     for note in notes {
         terminal::remark(&format!("note: {note}"));
     }
-    let options = GatewayOptions::load_with(&config, crate::cedar::read)
-        .map_err(|error| terminal::error(error, "correct it, or explain without --config"))?;
-    let text = serving::runtime()?.block_on(async {
-        let caller = match &token {
-            Some(token) => Some(explain_token(&config, token.trim()).await),
-            None => None,
-        };
+    refuse_missing_files(&config)?;
+    let options = GatewayOptions::load_with(&config, crate::cedar::read);
+    let mut options =
+        options.map_err(|error| terminal::error(error, "correct it in the configuration"))?;
+    if !arguments.execute {
+        // Whoever only looks takes nothing from what processes share.
+        options.store = None;
+    }
+    let explained = runtime.block_on(async {
         let input = ExplainInput {
             request,
             headers,
-            caller,
+            token: token.map(|token| token.trim().to_owned()),
+            peer,
             is_executed: arguments.execute,
             has_timings: arguments.execute,
         };
-        let gateway = Gateway::new(state, options);
-        gateway.explain(input, &WorkerState::new()).await
+        Arc::new(Gateway::new(state, options)).explain(input).await
     });
-    terminal::print(&text);
+    // A name that is looked up must not hold up the end.
+    runtime.shutdown_background();
+    terminal::print(&explained.text);
+    if explained.is_refused {
+        return Err(terminal::Found.into());
+    }
     Ok(())
+}
+
+impl Arguments {
+    /// Whether there is an operation to explain.
+    fn asks_something(&self) -> bool {
+        self.demo || self.operation.is_named()
+    }
+}
+
+/// The page of a code.
+fn explain_code(code: &str) -> Result<()> {
+    if code == "codes" {
+        let rows = pages::all().into_iter();
+        let rows: Vec<String> = rows
+            .map(|(code, text)| format!("{code:<52} {text}"))
+            .collect();
+        terminal::print(&rows.join("\n"));
+        return Ok(());
+    }
+    let page = pages::page(code)
+        .map_err(|help| terminal::error(format_args!("there is no code `{code}`"), &help))?;
+    terminal::print(&page);
+    Ok(())
+}
+
+/// Where a request comes from.
+fn peer(text: &str) -> Result<Peer> {
+    if text == "unix" {
+        return Ok(Peer::Unix);
+    }
+    let address: Result<IpAddr, _> = text.parse();
+    address
+        .map(|address| Peer::Tcp((address, 0).into()))
+        .map_err(|_| {
+            terminal::error(
+                format_args!("`--peer {text}` is no address"),
+                "write an address such as 10.0.0.7, or `unix`",
+            )
+        })
 }
 
 fn read_token(token: &str) -> Result<String> {

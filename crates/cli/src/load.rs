@@ -24,12 +24,6 @@ use crate::{
 /// Diagnostics shown at once, but of configurations; one mistake often causes the rest.
 const SHOWN_MAX: usize = 3;
 
-/// Reads a configuration file, once.
-pub(crate) fn config(path: &Path) -> Result<Config> {
-    let text = config_file(path, Pipes::Read)?;
-    config_text(&path.display().to_string(), &text, &mut Vec::new())
-}
-
 /// Reads the text of a configuration file.
 pub(crate) fn config_file(path: &Path, pipes: Pipes) -> Result<String> {
     read_from(
@@ -120,7 +114,18 @@ pub(crate) fn config_checked(path: &Path) -> Result<Config> {
         }
     });
     let overrides = environment::overrides();
-    for problem in unusable::problems(&config) {
+    let cedar = &config.authorization.policies.cedar;
+    let cedar = cedar
+        .as_ref()
+        .and_then(|cedar| crate::cedar::read(cedar).err());
+    let cedar = cedar.map(|message| Problem {
+        at: ["authorization", "policies", "cedar"]
+            .map(str::to_owned)
+            .into(),
+        message,
+        help: None,
+    });
+    for problem in unusable::problems(&config).into_iter().chain(cedar) {
         let found = errors.found.len();
         errors.found.extend(unusable_value(
             problem,
@@ -309,7 +314,8 @@ pub(crate) fn render(errors: Vec<Diagnostic>, sources: &Sources, remedy: &str) -
     render_up_to(SHOWN_MAX, errors, sources, remedy)
 }
 
-fn render_up_to(
+/// The same with as many as are worth showing.
+pub(crate) fn render_up_to(
     shown_max: usize,
     errors: Vec<Diagnostic>,
     sources: &Sources,

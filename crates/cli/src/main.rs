@@ -27,6 +27,7 @@ mod manual;
 mod memory;
 mod mock;
 mod operation;
+mod operations;
 mod plan;
 mod played;
 mod polling;
@@ -37,6 +38,7 @@ mod schedule;
 mod serve;
 mod serve_arguments;
 mod serving;
+mod supergraph_input;
 mod terminal;
 
 use std::process::ExitCode;
@@ -88,6 +90,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Show how an operation is split into subgraph requests
     Plan(plan::Arguments),
+    /// Find the operations of a front end, check them, and publish their manifest and plans
+    Operations(operations::Arguments),
     /// Estimate what an operation costs, as `@cost` and `@listSize` say
     Cost(cost::Arguments),
     /// Show what becomes of an operation at each of the five stops, or what a code means
@@ -118,6 +122,7 @@ fn main() -> ExitCode {
         Command::Mock(arguments) => mock::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Operations(arguments) => operations::run(&arguments),
         Command::Cost(arguments) => cost::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => {

@@ -5,14 +5,11 @@
 mod build;
 mod stages;
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::ValueEnum;
 use ogive_base::BitSet;
 use ogive_config::{Config, PlanProfile};
 use ogive_federation::Supergraph;
-use ogive_files::Pipes;
 use ogive_gateway::{
     SchemaState, explain::literals_text, prepare::prepare_operation, schema::canonical::canonical,
     schema::options::PipelineOptions, schema::refinement::RefineLimits,
@@ -21,8 +18,10 @@ use ogive_plan::{Plan, apollo};
 use ogive_planner::PlanOptions;
 
 use crate::{
-    demo, load,
+    demo,
     operation::{OperationArguments, refused},
+    serving,
+    supergraph_input::SupergraphArguments,
     terminal,
 };
 
@@ -50,11 +49,10 @@ enum Command {
 /// Which operation, and how to show its plan.
 #[derive(clap::Args)]
 struct Show {
-    /// Supergraph SDL file
-    #[arg(short, long, value_name = "FILE", required_unless_present = "demo")]
-    supergraph: Option<PathBuf>,
+    #[command(flatten)]
+    graph: SupergraphArguments,
     /// Use the graph of `ogive demo`, and its query if no other is named
-    #[arg(long, conflicts_with = "supergraph")]
+    #[arg(long, conflicts_with_all = ["supergraph", "config"])]
     demo: bool,
     #[command(flatten)]
     operation: OperationArguments,
@@ -64,9 +62,9 @@ struct Show {
     /// Show what a planning pass found instead, with its time and fuel
     #[arg(long, value_enum)]
     stage: Option<stages::Stage>,
-    /// What the plan makes small first
-    #[arg(long, value_enum, default_value_t = Profile::CriticalPath)]
-    profile: Profile,
+    /// What the plan makes small first; what the configuration says if it is not given
+    #[arg(long, value_enum)]
+    profile: Option<Profile>,
     /// Plan as a gateway does in the background, for operations whose first plan might not be the best
     #[arg(long)]
     refine: bool,
@@ -107,14 +105,21 @@ enum Profile {
 }
 
 impl Profile {
-    fn config(self) -> Config {
-        let mut config = Config::default();
+    fn set_in(self, config: &Config) -> Config {
+        let mut config = config.clone();
         config.query_planning.profile = match self {
             Profile::CriticalPath => PlanProfile::CriticalPath,
             Profile::FewestRequests => PlanProfile::FewestRequests,
             Profile::LeastLoad => PlanProfile::LeastLoad,
         };
         config
+    }
+    fn of(config: &Config) -> Self {
+        match config.query_planning.profile {
+            PlanProfile::CriticalPath => Profile::CriticalPath,
+            PlanProfile::FewestRequests => Profile::FewestRequests,
+            PlanProfile::LeastLoad => Profile::LeastLoad,
+        }
     }
     fn name(self) -> &'static str {
         match self {
@@ -134,11 +139,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn show(arguments: &Show) -> Result<()> {
     let request = arguments.operation.request(demo::QUERY)?;
-    let supergraph = match &arguments.supergraph {
-        Some(path) => load::supergraph(path, Pipes::Read)?,
-        None => demo::supergraph()?,
-    };
-    let (mut state, _) = SchemaState::new(supergraph, &arguments.profile.config());
+    let runtime = serving::runtime()?;
+    let (config, supergraph) = arguments.graph.read(&runtime, arguments.demo)?;
+    let profile = arguments.profile.unwrap_or(Profile::of(&config));
+    let config = profile.set_in(&config);
+    let (mut state, _) = SchemaState::new(supergraph, &config);
     let labels = labels(&arguments.labels, &state.supergraph)?;
     state.options.plan.labels.clone_from(&labels);
     // The gateway answers at once; the plan shows what could come later.
@@ -149,7 +154,8 @@ fn show(arguments: &Show) -> Result<()> {
     // Plans do not depend on variable values, so none are asked for.
     let operation = prepare_operation(&state, &request.query, name).map_err(fail)?;
     let form = canonical(&state.supergraph, &state.compared, &operation.operation);
-    let fuel = RefineLimits::new(&Config::default()).map(|limits| limits.fuel);
+    let limits = RefineLimits::new(&config).or_else(|| RefineLimits::new(&Config::default()));
+    let fuel = limits.map(|limits| limits.fuel);
     let fuel = fuel.filter(|_| arguments.refine);
     let run = |options| {
         stages::run(&state, &form.operation, options, fuel).map_err(|error| {
@@ -182,9 +188,9 @@ fn show(arguments: &Show) -> Result<()> {
     };
     let other_passes = run(&PlanOptions {
         labels,
-        ..PipelineOptions::planning(&other.config())
+        ..PipelineOptions::planning(&other.set_in(&config))
     })?;
-    let both = [(arguments.profile, passes), (other, other_passes)];
+    let both = [(profile, passes), (other, other_passes)];
     let mut out = String::new();
     for (profile, passes) in &both {
         out.push_str(&format!("{:<16} {}\n", profile.name(), passes.summary()));

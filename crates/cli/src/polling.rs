@@ -29,7 +29,9 @@ impl Polling {
     /// Fetches for the first time; `None` if no URL is asked for. If the URL does not answer with a supergraph, what it
     /// gave last is taken from disk. With `when_missing: wait` both are left to [`Polling::run`], so that a URL that is slow
     /// to answer keeps nobody from health and from an answer that says so.
-    pub(crate) async fn start(config: &Config) -> Result<Option<Polling>> {
+    ///
+    /// `only_looks`: it is fetched at once in any case, and nothing is written to disk.
+    pub(crate) async fn start(config: &Config, only_looks: bool) -> Result<Option<Polling>> {
         let options = &config.supergraph;
         let Some(url) = &options.url else {
             return Ok(None);
@@ -48,6 +50,7 @@ impl Polling {
             interval: options.poll_interval.0,
             timeout: options.request_timeout.0,
             kept: kept.unwrap_or(LAST_KNOWN_GOOD).into(),
+            keeps: !only_looks,
         };
         let poller = Poller::new(SourceKind::Supergraph, &url.0, how);
         let mut polling = Polling {
@@ -55,7 +58,7 @@ impl Polling {
                 terminal::error(why, "correct `supergraph.url` in the configuration")
             })?,
             feeder: Arc::new(Feeder::new("the URL has another supergraph")),
-            waits: options.when_missing == WhenMissing::Wait,
+            waits: options.when_missing == WhenMissing::Wait && !only_looks,
         };
         if !polling.waits {
             let take = polling.take();

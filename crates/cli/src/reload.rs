@@ -155,15 +155,19 @@ impl Reloading {
             None => self.arguments.supergraph_path(&self.config).ok(),
         };
         let manifests = &self.config.persisted_queries.local_manifests;
-        let manifests = manifests.iter().map(PathBuf::from);
+        let sources = self.config.persisted_queries.sources.iter();
+        let sources = sources.filter_map(|source| source.path.as_ref());
+        let manifests = manifests.iter().chain(sources).map(PathBuf::from);
         let cedar = self.config.authorization.policies.cedar.as_ref();
         let policies = cedar.into_iter().flat_map(CedarOptions::files);
+        let plugins = self.config.plugins.iter().map(|plugin| &plugin.path);
         let config = self.arguments.config_path();
         config
             .into_iter()
             .chain(supergraph)
             .chain(manifests)
             .chain(policies.map(PathBuf::from))
+            .chain(plugins.map(PathBuf::from))
             .chain(self.arguments.secrets())
             .collect()
     }

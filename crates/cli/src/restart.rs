@@ -2,7 +2,7 @@
 //!
 //! All others are part of what a reload makes anew. That every key is one or the other is tested for each.
 
-use ogive_config::{Config, Limit, SupergraphOptions};
+use ogive_config::{AccessLogOptions, Config, Limit, SupergraphOptions};
 
 /// Limits of the server, which reads them once.
 const MEASURED_AT_START: [Limit; 5] = [
@@ -26,6 +26,11 @@ pub(crate) fn held(first: &Config, config: &Config) -> Config {
         .listen
         .clone_from(&first.health_check.listen);
     held.apq.router.cache.clone_from(&first.apq.router.cache);
+    // Attributes are noted for whoever shows them, which is who did at the start.
+    held.telemetry
+        .exporters
+        .clone_from(&first.telemetry.exporters);
+    held.telemetry.access_log.enabled = first.telemetry.access_log.enabled;
     held
 }
 
@@ -113,7 +118,7 @@ pub(crate) fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str
         ),
         (
             "telemetry.access_log",
-            before.telemetry.access_log != after.telemetry.access_log,
+            access_log(before) != access_log(after),
         ),
     ];
     changed
@@ -122,6 +127,14 @@ pub(crate) fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str
         .filter(|(_, is)| *is)
         .map(|(key, _)| key)
         .collect()
+}
+
+/// How lines are written, and which fields they have. Attributes are asked for with each request.
+fn access_log(config: &Config) -> AccessLogOptions {
+    AccessLogOptions {
+        attributes: Default::default(),
+        ..config.telemetry.access_log.clone()
+    }
 }
 
 /// What polling begins with.
@@ -152,7 +165,7 @@ fn source(source: &SupergraphOptions, other: &SupergraphOptions) -> [(&'static s
 mod tests {
     use ogive_base::SourceId;
     use ogive_config::{
-        Expansion,
+        Expansion, INSTRUMENTS,
         reference::{self, OptionRow},
     };
     use ogive_gateway::{GatewayOptions, SchemaState};
@@ -163,6 +176,8 @@ mod tests {
     const ALL_ON: &str = "
 telemetry:
   execution_trace: { enabled: true }
+  access_log: { enabled: true }
+  exporters: { metrics: { prometheus: { enabled: true } }, tracing: { otlp: { enabled: true } } }
   request_id: { enabled: true }
 query_planning: { expose: { enabled: true }, feedback: { enabled: true } }
 file_uploads: { enabled: true }
@@ -178,12 +193,16 @@ subscription: { enabled: true, mode: { callback: { public_url: 'https://callback
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
 store: { redis: { urls: ['redis://store.example'] } }
 apq: { router: { cache: { storage: redis } } }
-usage: { enabled: true, file: { path: usage.ndjson }, hive: { endpoint: 'https://usage.example/' } }
+usage: { enabled: true, file: { path: usage.ndjson }, hive: { endpoint: 'https://usage.example/' }, otlp: { timeout: 3s } }
 traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one }, overload: { enabled: true } } }
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 27] = [
+    const NOT_SHOWN: [(&str, &str); 28] = [
+        (
+            "plugins",
+            "components are read from files, which have to be there",
+        ),
         (
             "authorization.policies.cedar",
             "policies are read from files, which have to be there",
@@ -277,7 +296,15 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.
-    const VALUES: [(&str, &str); 23] = [
+    const VALUES: [(&str, &str); 32] = [
+        ("telemetry.access_log.fields", "[status]"),
+        ("authorization.redact[].fields", "[Person.city]"),
+        (
+            "authorization.redact[].unless",
+            "{ exists: { jwt_claim: other } }",
+        ),
+        ("override_subgraph_urls.<name>[].when", CONDITION),
+        ("static_responses[].status", "404"),
         ("traffic_shaping.router.overload.classes[].when", CONDITION),
         (
             "traffic_shaping.router.rate_limits[].key",
@@ -288,6 +315,19 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             "estimated_cost",
         ),
         ("traffic_shaping.router.rate_limits[].when", CONDITION),
+        (
+            "traffic_shaping.all.rate_limits[].key",
+            "[{ client_name: true }]",
+        ),
+        (
+            "traffic_shaping.subgraphs.<name>.rate_limits[].key",
+            "[{ client_name: true }]",
+        ),
+        ("traffic_shaping.all.rate_limits[].when", CONDITION),
+        (
+            "traffic_shaping.all.rate_limits[].overrides[].matching",
+            CONDITION,
+        ),
         (
             "traffic_shaping.router.rate_limits[].overrides[].matching",
             CONDITION,
@@ -330,9 +370,59 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     const REQUEST_RULES: &str = "[{ propagate: { named: x-other } }]";
     const RESPONSE_RULES: &str = "[{ propagate: { named: x-other, algorithm: first } }]";
 
+    /// A file with an attribute of a metric, if that is the key: names of metrics have dots, which names of variables cannot have.
+    fn instrumented(key: &str, value: &str) -> Option<String> {
+        let rest = key.strip_prefix("telemetry.instrumentation.instruments.")?;
+        let stage = rest.split('.').next()?;
+        let stages = ["router", "supergraph", "subgraph"];
+        let (metric, _) = INSTRUMENTS[stages.iter().position(|known| *known == stage)?];
+        let written = format!(
+            "telemetry:\n  instrumentation: {{ instruments: {{ {stage}: {{ {metric}: {{ attributes: {{ a: {value} }} }} }} }} }}\n"
+        );
+        Some(ALL_ON.replacen("telemetry:\n", &written, 1))
+    }
+
     fn load(key: &str, value: &str) -> Result<Config, String> {
         let (name, value) = match key.split_once("[].") {
             Some((list, "origins")) => (list, format!("[{{ origins: {value} }}]")),
+            Some((list, key)) if list.ends_with("queries.sources") => {
+                let source = match key.split_once('.') {
+                    Some((part @ ("s3" | "hive"), key)) => {
+                        format!("{part}: {{ {key}: {value} }}")
+                    }
+                    Some((part, _)) => {
+                        format!("url: 'https://a.example', {part}: {{ a: {value} }}")
+                    }
+                    None if ["url", "path"].contains(&key) => format!("{key}: {value}"),
+                    None => format!("url: 'https://a.example', {key}: {value}"),
+                };
+                (list, format!("[{{ {source} }}]"))
+            }
+            Some((list @ "error_rules", "set_extensions.<name>")) => (
+                list,
+                format!("[{{ set_extensions: {{ other: {value} }} }}]"),
+            ),
+            Some((list @ "error_rules", key)) => {
+                let rule = match key {
+                    "set_code" => format!("[{{ {key}: {value} }}]"),
+                    _ => format!("[{{ set_code: OTHER_CODE, {key}: {value} }}]"),
+                };
+                (list, rule)
+            }
+            Some((list @ "authorization.redact", key)) => {
+                let other = match key {
+                    "fields" => "unless: { exists: { jwt_claim: one } }",
+                    _ => "fields: [Person.city]",
+                };
+                (list, format!("[{{ {other}, {key}: {value} }}]"))
+            }
+            Some((list @ "override_subgraph_urls.<name>", key)) => {
+                let other = match key {
+                    "url" => format!("when: {CONDITION}"),
+                    _ => "url: 'https://other.example/'".to_owned(),
+                };
+                (list, format!("[{{ {other}, {key}: {value} }}]"))
+            }
             Some((list, key @ ("url" | "discovery"))) => (list, format!("[{{ {key}: {value} }}]")),
             Some((list, key)) if list.ends_with("jwks") => (
                 list,
@@ -349,7 +439,11 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
                 };
                 (list, format!("[{{ name: a, {rest} }}]"))
             }
-            Some((list, key)) if list.ends_with("classes") => {
+            Some((list @ "static_responses", "headers.<name>")) => {
+                (list, format!("[{{ headers: {{ x-other: {value} }} }}]"))
+            }
+            Some((list @ "static_responses", key)) => (list, format!("[{{ {key}: {value} }}]")),
+            Some((list, key)) if list.ends_with("classes") || list.ends_with("queries.clients") => {
                 (list, format!("[{{ name: a, {key}: {value} }}]"))
             }
             Some((list, key)) => (
@@ -359,13 +453,16 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             None => (key, value.to_owned()),
         };
         let name = name.replace("<name>", "products").replace('.', "__");
+        let text = instrumented(key, &value);
         let overrides = [(format!("OGIVE__{name}"), value)];
-        let overrides = if key.is_empty() { &[][..] } else { &overrides };
+        let is_written = key.is_empty() || text.is_some();
+        let overrides = if is_written { &[][..] } else { &overrides };
         let from = Expansion {
             env: &|_| None,
             file: &|_| Err(String::new()),
         };
-        let (config, errors) = ogive_config::load_whole(SourceId(0), ALL_ON, from, overrides);
+        let text = text.as_deref().unwrap_or(ALL_ON);
+        let (config, errors) = ogive_config::load_whole(SourceId(0), text, from, overrides);
         match errors.first() {
             None => Ok(config),
             Some(error) => Err(error.message.clone()),
@@ -386,7 +483,8 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             "text" => &["other"],
             "path" => &["/other"],
             "URL" => &["https://other.example/"],
-            "header name" => &["x-other"],
+            "header name" | "header name or selector" => &["x-other"],
+            "selector" => &["{ client_name: true }"],
             "share" => &["0.25"],
             "mode of a file" => &["0600", "0660"],
             "list of texts" => &["[other]"],
@@ -440,7 +538,9 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             };
             let is_told = |other: &Result<Config, String>| {
                 let told = other.as_ref().map(|other| needs_restart(&before, other));
-                told.is_ok_and(|told| told.iter().any(|told| key.starts_with(told)))
+                // Attributes are of the request.
+                let is_read_once = !key.starts_with("telemetry.access_log.attributes");
+                told.is_ok_and(|told| is_read_once && told.iter().any(|told| key.starts_with(told)))
             };
             match others.iter().any(is_live) {
                 true => {

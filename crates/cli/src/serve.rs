@@ -4,6 +4,7 @@ use std::{convert::Infallible, path::Path, sync::Arc};
 
 use anyhow::Result;
 use ogive_config::Config;
+use ogive_federation::Supergraph;
 use ogive_gateway::{Background, Gateway, StartError, shared::observe, shared::offload::Offload};
 use ogive_server::{Bound, ServeOptions, Threads, tls::listener_tls};
 use ogive_workshop::codes::ADDRESS_UNUSABLE;
@@ -31,15 +32,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
-    arguments.take_environment();
-    let asking = match &arguments.config {
-        Some(url) if is_url(url) => {
-            let asking = ConfigPolling::start(url, &arguments.config_url);
-            Some(runtime.block_on(asking)?)
-        }
-        _ => None,
-    };
-    arguments.remote = asking.as_ref().map(ConfigPolling::text);
+    let asking = ask_first(runtime, &mut arguments)?;
     let config = arguments.config()?;
     start_log(&config, arguments.log.as_deref())?;
     tracing::info!("{}", arguments.configuration());
@@ -70,6 +63,12 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
                 )
             })?;
         }
+        gateway.documents_ready().await.map_err(|why| {
+            terminal::error(
+                why,
+                "check `persisted_queries.sources`; with `when_missing: wait` the start does not need it",
+            )
+        })?;
         schedule::of_worker();
         let bound = bind(&config.listen, config.listen_mode)
             .await?
@@ -99,6 +98,36 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
     })?;
     observed.telemetry().finish();
     Ok(())
+}
+
+/// Takes what is not said from the environment, and asks for the configuration if that is a URL's.
+fn ask_first(runtime: &Runtime, arguments: &mut Arguments) -> Result<Option<ConfigPolling>> {
+    arguments.take_environment();
+    let asking = match &arguments.config {
+        Some(url) if is_url(url) => {
+            let asking = ConfigPolling::start(url, &arguments.config_url);
+            Some(runtime.block_on(asking)?)
+        }
+        _ => None,
+    };
+    arguments.remote = asking.as_ref().map(ConfigPolling::text);
+    Ok(asking)
+}
+
+/// The configuration alone that would be served with.
+pub(crate) fn look_at_config(runtime: &Runtime, mut arguments: Arguments) -> Result<Config> {
+    ask_first(runtime, &mut arguments)?;
+    arguments.config()
+}
+
+/// What would be served, by the same reading, for commands that look at it once.
+pub(crate) fn look(runtime: &Runtime, mut arguments: Arguments) -> Result<(Config, Supergraph)> {
+    let asking = ask_first(runtime, &mut arguments)?;
+    let config = arguments.config()?;
+    let sources = runtime.block_on(Sources::start(asking, &arguments, &config))?;
+    arguments.feed = sources.feed();
+    let supergraph = arguments.read_supergraph(&config)?;
+    Ok((config, supergraph))
 }
 
 /// The gateway, ready to serve.
@@ -172,7 +201,9 @@ impl Sources {
             None => None,
         };
         let polling = match &composing {
-            None if arguments.supergraph.is_none() => Polling::start(config).await?,
+            None if arguments.supergraph.is_none() => {
+                Polling::start(config, arguments.reads_once).await?
+            }
             _ => None,
         };
         Ok(Sources {

@@ -7,8 +7,9 @@ use std::{
 
 use anyhow::Result;
 use ogive_config::{AuthorizationDirectives, Config, WhenMissing, keys_set};
+use ogive_federation::Supergraph;
 use ogive_files::Pipes;
-use ogive_gateway::{GatewayOptions, SchemaState};
+use ogive_gateway::{GatewayOptions, SchemaState, unusable};
 use ogive_workshop::{
     codes::{NO_SUPERGRAPH, SUPERGRAPH_RESTRICTED},
     inputs::Inputs,
@@ -55,6 +56,9 @@ pub(crate) struct Arguments {
     pub(crate) schema_cache: PathBuf,
     #[arg(skip)]
     pub(crate) dev: bool,
+    /// Whether files are read once, so that pipes will do.
+    #[arg(skip)]
+    pub(crate) reads_once: bool,
     #[arg(skip)]
     pub(crate) feed: Option<Feed>,
     /// Files that values of the configuration came from when it was read last.
@@ -107,21 +111,45 @@ impl Arguments {
         log: String,
     ) -> Self {
         Arguments {
-            supergraph: None,
             subgraphs: subgraphs.subgraphs,
             more: subgraphs.more,
             schema_cache,
+            reads_once: false,
             dev: true,
+            hot_reload: true,
+            log: Some(log),
+            listen: Some(listen),
+            config_url: ConfigUrlArguments::default(),
+            ..Self::only_looking(None, config)
+        }
+    }
+    /// For commands that look once at what would be served.
+    pub(crate) fn only_looking(supergraph: Option<PathBuf>, config: Option<PathBuf>) -> Self {
+        Arguments {
+            supergraph,
+            subgraphs: Vec::new(),
+            more: MoreArguments::default(),
+            // Nothing is written.
+            schema_cache: "none".into(),
+            dev: false,
+            reads_once: true,
             feed: None,
             secrets: Mutex::default(),
             texts: Mutex::default(),
-            listen: Some(listen),
+            listen: None,
             config,
-            config_url: ConfigUrlArguments::default(),
+            config_url: ConfigUrlArguments::only_looking(),
             remote: None,
             plans: None,
-            hot_reload: true,
-            log: Some(log),
+            hot_reload: false,
+            log: None,
+        }
+    }
+    fn pipes(&self) -> Pipes {
+        if self.reads_once {
+            Pipes::Read
+        } else {
+            Pipes::Refused
         }
     }
     /// What is not said is taken from the environment.
@@ -208,7 +236,7 @@ impl Arguments {
             (Some(remote), _) => (Arc::clone(&remote.name), remote.get()),
             (None, Some(path)) => (
                 path.display().to_string().into(),
-                load::config_file(&path, Pipes::Refused)?.into(),
+                load::config_file(&path, self.pipes())?.into(),
             ),
             (None, None) => ("the environment".into(), "".into()),
         };
@@ -282,9 +310,14 @@ impl Arguments {
         path.ok_or_else(|| {
             terminal::coded(
                 NO_SUPERGRAPH,
-                "no supergraph to serve",
-                "name one: `ogive serve --supergraph supergraph.graphql`, or set `supergraph.path` in the \
-                 configuration; `--subgraphs` composes one, and `ogive demo` needs none",
+                if self.reads_once { "no supergraph to look at" } else { "no supergraph to serve" },
+                if self.reads_once {
+                    "name one with `--supergraph FILE`, or set `supergraph.path` in the configuration; `--demo` takes the \
+                     demo's"
+                } else {
+                    "name one: `ogive serve --supergraph supergraph.graphql`, or set `supergraph.path` in the \
+                     configuration; `--subgraphs` composes one, and `ogive demo` needs none"
+                },
             )
         })
     }
@@ -300,14 +333,15 @@ impl Arguments {
     }
     /// Makes a configuration ready to wait for a supergraph.
     pub(crate) fn compile_nothing(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
+        refuse_missing_files(config)?;
         let nothing = load::supergraph_text("nothing.graphql", NOTHING)?;
         let (state, _) = SchemaState::new(nothing, config);
         Ok((state, self.options(config)?))
     }
-    /// Makes a configuration ready to serve.
-    pub(crate) fn compile(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
-        let supergraph = match &self.feed {
-            Some(feed) => feed.supergraph()?,
+    /// Reads the supergraph, wherever it is from.
+    pub(crate) fn read_supergraph(&self, config: &Config) -> Result<Supergraph> {
+        match &self.feed {
+            Some(feed) => feed.supergraph(),
             None => load::supergraph_named(
                 &self.supergraph_path(config)?,
                 match (&self.supergraph, &config.supergraph.path) {
@@ -316,9 +350,14 @@ impl Arguments {
                     }
                     _ => load::SUPERGRAPH_ARGUMENT,
                 },
-                Pipes::Refused,
-            )?,
-        };
+                self.pipes(),
+            ),
+        }
+    }
+    /// Makes a configuration ready to serve.
+    pub(crate) fn compile(&self, config: &Config) -> Result<(SchemaState, GatewayOptions)> {
+        let supergraph = self.read_supergraph(config)?;
+        refuse_missing_files(config)?;
         for warning in &supergraph.warnings {
             tracing::warn!(code = warning.code, "{}", warning.message);
         }
@@ -334,7 +373,6 @@ impl Arguments {
             Err(what) => return Err(restricted(&what)),
         };
         let (mut state, notes) = SchemaState::new(supergraph, config);
-        refuse_bad_tls(&state, config)?;
         for note in notes {
             tracing::warn!("{note}");
         }
@@ -404,29 +442,28 @@ fn is_cut_off(text: &str, before: &str) -> bool {
         && !rest.trim().is_empty()
 }
 
-/// A file that TLS towards a subgraph needs must be good: without it every request to the subgraph would fail.
-fn refuse_bad_tls(state: &SchemaState, config: &Config) -> Result<()> {
-    for endpoint in &state.endpoints {
-        let Err(error) = &endpoint.tls else { continue };
-        let name = &endpoint.name;
-        let tls = config.subgraph_tls(name);
-        let identity = tls.client_authentication;
-        let (chain, key) = identity.map(|i| (i.certificate_chain, i.key)).unzip();
-        let files: Vec<String> = [tls.certificate_authorities, chain, key]
-            .into_iter()
-            .flatten()
-            .filter(|text| !text.contains("-----BEGIN"))
-            .map(|file| format!("`{file}`"))
-            .collect();
-        return Err(terminal::error(
-            format_args!(
-                "the subgraph `{name}` cannot be asked: {error}; its files are {}",
-                files.join(", ")
-            ),
-            "correct `tls.subgraph` in the configuration, or the file",
-        ));
-    }
-    Ok(())
+/// Files that requests need must be there and good, in whatever part of the configuration they are named.
+pub(crate) fn refuse_missing_files(config: &Config) -> Result<()> {
+    let problems = unusable::refused_files(config);
+    let Some(first) = problems.first() else {
+        return Ok(());
+    };
+    let more = match problems.len() - 1 {
+        0 => String::new(),
+        1 => "; and one more".to_owned(),
+        more => format!("; and {more} more"),
+    };
+    let (key, message) = (format!("`{}`", first.at.join(".")), &first.message);
+    let about = if message.contains(&key) {
+        String::new()
+    } else {
+        format!("{key}: ")
+    };
+    Err(terminal::coded(
+        ogive_config::codes::UNUSABLE,
+        format_args!("{about}{message}{more}"),
+        "correct the file, or its name in the configuration; `ogive config validate` shows all of them, with their lines",
+    ))
 }
 
 /// Reads a bundle of plans. One that does not fit at all is an error, because whoever asks for it counts on it.

@@ -133,7 +133,8 @@ section! {
         /// Default: as long as the gateway runs.
         pub max_stale: Option<Duration> = None,
         /// What becomes of a start when a key set cannot be fetched and none is kept: `refuse_tokens` serves, and answers
-        /// requests with its tokens with 503; `wait` does not serve before it is there; `fail` ends the process.
+        /// requests with its tokens with 503; `wait` does not serve before it is there; `fail` ends the process. A file that is
+        /// missing is a mistake in any case but `wait`: it ends the start, and refuses a reload.
         pub when_missing: WhenKeysMissing = WhenKeysMissing::RefuseTokens,
         /// Folder that the last good key sets of URLs are kept in, and taken from if a URL does not answer at the start.
         /// Empty: nowhere.
@@ -287,7 +288,7 @@ impl Decode for NamedHeader {
         };
         Some(NamedHeader {
             name: crate::decode::header_name(name, errors)?,
-            value: crate::headers::header_value(value, errors)?,
+            value: crate::decode::header_value(value, errors)?,
         })
     }
 }

@@ -4,10 +4,11 @@
 use ogive_base::Span;
 
 use crate::{
-    Condition, Config, RateCharge, RateLimitKey, Selector, StorageWord, TokenSourceRule,
+    ACCESS_LOG_FIELDS, Condition, Config, Place, RateCharge, RateLimitKey, RateLimitRule, Selector,
+    StorageWord, SubgraphRateRule, TokenSourceRule,
     decode::Errors,
     scalars::is_loopback,
-    tree::{Node, Value},
+    tree::{Node, Value, items, nodes, span},
     units::{Duration, parse_duration},
 };
 
@@ -138,6 +139,13 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     }
     crate::subgraph_authentication::check(root, config, errors);
     crate::coprocessor::check(span(root, &["coprocessor"]), config, errors);
+    crate::documents::check(span(root, &["persisted_queries"]), config, errors);
+    crate::plugins::check(span(root, &["plugins"]), config, errors);
+    crate::static_responses::check(span(root, &["static_responses"]), config, errors);
+    crate::error_rules::check(span(root, &["error_rules"]), config, errors);
+    crate::redaction::check(span(root, &["authorization", "redact"]), config, errors);
+    let urls = nodes(root, &["override_subgraph_urls"]);
+    crate::subgraph_urls::check(urls.first().copied(), config, errors);
     paths(root, config, errors);
     callbacks(root, config, errors);
     addresses(root, config, errors);
@@ -191,10 +199,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
         );
     }
     let rate = config.traffic_shaping.router.rate_limit.as_ref();
-    if rate.is_some_and(|rate| rate.key == RateLimitKey::Claim)
-        && config.authorization.claims.header.is_none()
-        && !config.knows_callers()
-    {
+    if rate.is_some_and(|rate| rate.key == RateLimitKey::Claim) && !config.may_know_claims() {
         let at = ["traffic_shaping", "router", "rate_limit", "key"];
         errors.invalid(
             span(root, &at),
@@ -209,6 +214,31 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     brokers(root, &config.events, errors);
     operation_rules(root, config, errors);
     policies(root, config, errors);
+    let of = |key| span(root, &["telemetry", key]);
+    let shown = [of("access_log"), of("instrumentation"), of("clients")];
+    crate::credentials::check(config, shown, errors);
+    access_log(root, config, errors);
+    crate::claims::check(root, config, errors);
+}
+
+/// Fields that there are not, and attributes that are called like one.
+fn access_log(root: &Node, config: &Config, errors: &mut Errors) {
+    let log = &config.telemetry.access_log;
+    let is_field = |name: &&String| ACCESS_LOG_FIELDS.contains(&name.as_str());
+    let at = |key| span(root, &["telemetry", "access_log", key]);
+    if let Some(name) = log.fields.iter().find(|name| !is_field(name)) {
+        let message = format!("`telemetry.access_log.fields` has no field `{name}`");
+        let help = format!("there are {}", ACCESS_LOG_FIELDS.join(", "));
+        errors.invalid(at("fields"), message, &help);
+    }
+    if let Some(name) = log.attributes.0.keys().find(is_field) {
+        let message = format!("`{name}` is the name of a field of the access log");
+        errors.invalid(
+            at("attributes"),
+            message,
+            "call the attribute something else",
+        );
+    }
 }
 
 /// Most rates of one configuration.
@@ -216,8 +246,21 @@ const RATES_MAX: usize = 32;
 
 /// Rates of operations.
 fn rates(root: &Node, config: &Config, errors: &mut Errors) {
-    let rates = &config.traffic_shaping.router.rate_limits;
+    let traffic = &config.traffic_shaping;
     let at = span(root, &["traffic_shaping", "router", "rate_limits"]);
+    rate_rules(at, &traffic.router.rate_limits, config, errors);
+    let rules = |rules: &[SubgraphRateRule]| rules.iter().map(SubgraphRateRule::as_rule).collect();
+    let all: Vec<RateLimitRule> = rules(&traffic.all.rate_limits);
+    let at = span(root, &["traffic_shaping", "all", "rate_limits"]);
+    rate_rules(at, &all, config, errors);
+    for (name, subgraph) in &traffic.subgraphs {
+        let own: Vec<RateLimitRule> = rules(&subgraph.rate_limits);
+        let at = span(root, &["traffic_shaping", "subgraphs", name, "rate_limits"]);
+        rate_rules(at, &own, config, errors);
+    }
+}
+
+fn rate_rules(at: Span, rates: &[RateLimitRule], config: &Config, errors: &mut Errors) {
     if rates.len() > RATES_MAX {
         errors.invalid(at, format!("there are more than {RATES_MAX} rates"), "");
     }
@@ -261,10 +304,7 @@ fn rates(root: &Node, config: &Config, errors: &mut Errors) {
         let conditions = rate.overrides.iter().filter_map(|o| o.matching.as_ref());
         let conditions = conditions.chain(&rate.when).flat_map(Condition::selectors);
         let claims = |selector: &Selector| matches!(selector, Selector::JwtClaim(_));
-        if conditions.chain(&rate.key).any(claims)
-            && config.authorization.claims.header.is_none()
-            && !config.knows_callers()
-        {
+        if conditions.chain(&rate.key).any(claims) && !config.may_know_claims() {
             let message = format!("the rate `{name}` needs to know the claims of callers");
             let help = "set `authorization.claims.header`, and `trusted` beside it, or `authentication.router`";
             errors.invalid(at, message, help);
@@ -305,19 +345,21 @@ fn overload(root: &Node, config: &Config, errors: &mut Errors) {
     for class in &overload.classes {
         let selectors = class.when.iter().flat_map(Condition::selectors);
         for selector in selectors {
-            let is_late = matches!(selector, Selector::OperationName | Selector::OperationKind);
-            if is_late {
-                let name = &class.name;
-                let message =
-                    format!("the class `{name}` is decided on before it is known what is asked");
-                errors.invalid(
-                    at,
-                    message,
-                    "use claims, headers, or the client's name or address",
+            if !selector.is_known_at(Place::Overload) {
+                let message = format!(
+                    "`{}` says nothing in {}",
+                    selector.word(),
+                    Place::Overload.shown()
                 );
+                let help = format!(
+                    "the class `{}` is decided on before it is known what is asked: use claims, headers, or the client's \
+                     name or address",
+                    class.name
+                );
+                errors.invalid(at, message, &help);
             }
             let is_claim = matches!(selector, Selector::JwtClaim(_));
-            if is_claim && config.authorization.claims.header.is_none() && !config.knows_callers() {
+            if is_claim && !config.may_know_claims() {
                 let name = &class.name;
                 let message = format!("the class `{name}` needs to know the claims of callers");
                 let help = "set `authorization.claims.header`, and `trusted` beside it, or `authentication.router`";
@@ -417,6 +459,41 @@ fn brokers(root: &Node, options: &crate::EventsOptions, errors: &mut Errors) {
     }
 }
 
+/// How many there are who say who callers are, each with names of its own.
+fn origins_of_callers(config: &Config) -> usize {
+    let router = &config.authentication.router;
+    let issuers: std::collections::BTreeSet<&str> = router
+        .jwt
+        .jwks
+        .iter()
+        .flat_map(|set| &set.issuers)
+        .map(String::as_str)
+        .collect();
+    // Whoever is named by no set of its own may be anybody.
+    let open = router
+        .jwt
+        .jwks
+        .iter()
+        .filter(|set| set.issuers.is_empty() && set.discovery.is_none());
+    let discovered = router
+        .jwt
+        .jwks
+        .iter()
+        .filter_map(|set| set.discovery.as_ref());
+    let discovered: std::collections::BTreeSet<&str> = discovered.map(|url| &*url.0).collect();
+    [
+        router.introspection.is_some(),
+        router.api_keys.is_some(),
+        router.client_certificate.is_some(),
+        config.authorization.claims.header.is_some(),
+    ]
+    .into_iter()
+    .map(usize::from)
+    .sum::<usize>()
+        + issuers.union(&discovered).count()
+        + open.count()
+}
+
 /// Key sets that are nowhere, or can be changed by whoever is on the way; and callers that must be known and cannot be.
 fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
     const JWKS: [&str; 4] = ["authentication", "router", "jwt", "jwks"];
@@ -462,7 +539,7 @@ fn authentication(root: &Node, config: &Config, errors: &mut Errors) {
     caller_headers(root, config, errors);
     let options = &config.authorization;
     let requires = options.require_authentication || !options.require_authentication_for.is_empty();
-    if requires && !config.knows_callers() && options.claims.header.is_none() {
+    if requires && !config.may_know_claims() {
         let key = if options.require_authentication {
             "require_authentication"
         } else {
@@ -507,7 +584,7 @@ fn introspection(root: &Node, config: &Config, errors: &mut Errors) {
 
 /// Rules that refuse nothing, or look at claims of callers that nobody knows.
 fn operation_rules(root: &Node, config: &Config, errors: &mut Errors) {
-    let knows = config.knows_callers() || config.authorization.claims.header.is_some();
+    let knows = config.may_know_claims();
     for rule in &config.limits.operation_rules {
         let conditions = rule.when.iter().chain(&rule.unless);
         let mut selectors = conditions.flat_map(Condition::selectors);
@@ -555,6 +632,14 @@ fn policies(root: &Node, config: &Config, errors: &mut Errors) {
         if policies.http.is_some() {
             let message = "policies are decided by Cedar or by a service, not by both";
             errors.invalid(at, message, "take one of them out");
+        }
+        let by_issuer = cedar.principal_claim.0.iter().any(|claim| claim == "iss");
+        if cedar.entities.is_some() && !by_issuer && origins_of_callers(config) > 1 {
+            let message = "callers come from several origins, and one of them could call somebody what `entities` calls \
+                           another";
+            let help =
+                "set `principal_claim: [iss, sub]`, and name callers in `entities` as `ISSUER|SUB`";
+            errors.invalid(at, message, help);
         }
     }
     let Some(service) = &policies.http else {
@@ -724,32 +809,4 @@ fn origin_is_one(text: &str) -> Result<(), &'static str> {
         && !authority.contains(['/', '?', '#', '@', ' '])
         && !text.bytes().any(|b| b.is_ascii_uppercase());
     ok.then_some(()).ok_or(help)
-}
-
-fn items(node: &Node) -> &[Node] {
-    match &node.value {
-        Value::List(items) => items,
-        _ => &[],
-    }
-}
-
-/// The values at a path; `*` stands for any key.
-fn nodes<'n>(root: &'n Node, path: &[&str]) -> Vec<&'n Node> {
-    let mut found = vec![root];
-    for step in path {
-        let entries = found.into_iter().flat_map(|node| match &node.value {
-            Value::Map(entries) => entries.as_slice(),
-            _ => &[],
-        });
-        let entries = entries.filter(|(key, _)| *step == "*" || key.text == *step);
-        found = entries.map(|(_, node)| node).collect();
-    }
-    found
-}
-
-/// Where a value stands that must be there.
-fn span(root: &Node, path: &[&str]) -> Span {
-    nodes(root, path)
-        .first()
-        .map_or(root.span, |node| node.span)
 }

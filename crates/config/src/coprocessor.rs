@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use ogive_base::Span;
 
 use crate::{
-    ByteSize, CircuitBreakerOptions, Config, Duration, HookCondition, Http2Word, Url,
+    ByteSize, CircuitBreakerOptions, Config, Duration, HookCondition, Http2Word, Place, Url,
     decode::{Decode, Errors, section},
     reference::{Describe, OptionRow, join},
     scalars::nonzero,
@@ -122,6 +122,18 @@ const STAGES: [(&str, &[&str]); 8] = [
     ),
 ];
 
+/// The same stages as places of selectors.
+pub(crate) const PLACES: [Place; 8] = [
+    Place::RouterRequest,
+    Place::RouterResponse,
+    Place::SupergraphRequest,
+    Place::SupergraphResponse,
+    Place::ExecutionRequest,
+    Place::ExecutionResponse,
+    Place::SubgraphRequest,
+    Place::SubgraphResponse,
+];
+
 /// What every stage may select.
 const EVERYWHERE: [&str; 5] = ["headers", "context", "body", "condition", "url"];
 
@@ -216,10 +228,12 @@ fn members(at: usize) -> impl Iterator<Item = &'static (&'static str, Member, &'
 impl<const AT: usize> Decode for StageHook<AT> {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
         let mut out = StageSelection::default();
+        let (stage, own) = (PLACES[AT], STAGES[AT].1);
+        let mut condition = None;
         for (key, value) in errors.entries(node)? {
             let mut known = members(AT);
             let Some((_, member, _)) = known.find(|(name, ..)| *name == key.text) else {
-                errors.unknown_key(key, STAGES[AT].1.iter().chain(&EVERYWHERE).copied());
+                errors.unknown_key(key, own.iter().chain(&EVERYWHERE).copied());
                 continue;
             };
             match member {
@@ -227,12 +241,14 @@ impl<const AT: usize> Decode for StageHook<AT> {
                 Member::Context => {
                     out.context = ContextWord::decode(value, errors).unwrap_or_default();
                 }
-                Member::Condition => {
-                    let is_response = STAGES[AT].0.ends_with("Response");
-                    out.condition = HookCondition::decode_at(value, is_response, errors);
-                }
+                Member::Condition => condition = Some(value),
                 Member::Url => out.url = Option::decode(value, errors).flatten(),
             }
+        }
+        // Entries of the context are called there as they are told.
+        let has_old_names = out.context == ContextWord::Deprecated;
+        if let Some(node) = condition {
+            out.condition = HookCondition::decode_at(node, stage, has_old_names, errors);
         }
         Some(StageHook(out))
     }
@@ -431,30 +447,91 @@ mod tests {
     #[test]
     fn conditions_look_at_what_there_is_at_their_stage() {
         let at = |stage: &str, condition: &str| {
+            let ends = "}".repeat(stage.matches('{').count());
             load(&format!(
-                "url: 'http://localhost:1/', {stage}: {{ condition: {condition}, headers: true }} }}"
+                "url: 'http://localhost:1/', {stage}: {{ condition: {condition}, headers: true }} {ends}"
             ))
         };
-        let request = "router: { request";
-        let response = "router: { response";
+        let stages = [
+            "router: { request",
+            "router: { response",
+            "supergraph: { request",
+            "supergraph: { response",
+            "execution: { request",
+            "execution: { response",
+            "subgraph: { all: { request",
+            "subgraph: { all: { response",
+        ];
+        let text = |selector: &str| format!("{{ exists: {{ {selector} }} }}");
+        for (selector, expected) in [
+            ("request_header: X-Key", "++++++++"),
+            ("supergraph_request_header: X-Key", "++++++++"),
+            ("request_method: true", "++++++++"),
+            ("request_context: 'a::b'", "++++++++"),
+            ("jwt_claim: sub", "++++++++"),
+            ("client_name: true", "++++++++"),
+            ("operation_name: string", "-+++++++"),
+            ("operation_kind: true", "-+++++++"),
+            ("supergraph_operation_name: true", "-+++++++"),
+            ("supergraph_operation_kind: string", "-+++++++"),
+            (
+                "request_context: 'apollo::supergraph::operation_name'",
+                "-+++++++",
+            ),
+            (
+                "request_context: 'apollo::supergraph::operation_kind'",
+                "-+++++++",
+            ),
+            (
+                "request_context: 'apollo::authorization::required_policies'",
+                "-+++++++",
+            ),
+            ("request_context: operation_name", "++++++++"),
+            ("response_context: a", "-+-+-+-+"),
+            ("response_header: a", "-+-+-+-+"),
+            ("response_status: code", "-+-+-+-+"),
+            ("on_graphql_error: true", "-+-+-+-+"),
+            ("subgraph_name: true", "------++"),
+            ("subgraph_request_header: a", "------+-"),
+            ("subgraph_response_header: a", "-------+"),
+            ("subgraph_response_status: code", "-------+"),
+        ] {
+            let is_good = |stage: &&str| at(stage, &text(selector)).is_ok();
+            let found = stages
+                .iter()
+                .map(|stage| if is_good(stage) { '+' } else { '-' });
+            assert_eq!(found.collect::<String>(), expected, "{selector}");
+        }
+        let old = "{ exists: { request_context: operation_name } }, context: true";
+        assert!(at("router: { request", old).is_err());
+        assert!(at("supergraph: { request", old).is_ok());
+        let late = at("router: { request", &text("operation_name: true")).unwrap_err();
+        assert_eq!(
+            late,
+            "`operation_name` says nothing in `coprocessor.router.request`"
+        );
+    }
+
+    #[test]
+    fn conditions_are_written_in_the_words_of_apollo_router() {
+        let at = |condition: &str| {
+            load(&format!(
+                "url: 'http://localhost:1/', router: {{ request: {{ condition: {condition}, headers: true }} }}"
+            ))
+        };
         for good in [
-            "{ exists: { request_header: X-Key } }",
             "{ eq: [{ request_context: 'a::b' }, 1] }",
             "{ any: [{ gt: [{ request_header: n }, 5] }, { not: { lt: [1, { request_header: n }] } }] }",
-            "{ eq: [{ supergraph_operation_kind: string }, query] }",
         ] {
-            assert!(at(request, good).is_ok(), "{good}");
+            assert!(at(good).is_ok(), "{good}");
         }
-        let late = "{ gt: [{ response_status: code }, 499] }";
-        assert!(at(response, late).is_ok());
         for bad in [
-            late,
             "{ exists: { baggage: a } }",
             "{ eq: [1, 1] }",
             "{ eq: [{ request_context: '' }, 1] }",
             "true",
         ] {
-            assert!(at(request, bad).is_err(), "{bad}");
+            assert!(at(bad).is_err(), "{bad}");
         }
         let rule = "limits: { operation_rules: [{ refuse: mutations, when: { exists: { request_context: a } } }] }\n";
         assert!(crate::load(SourceId(0), rule, &|_| None).is_err());

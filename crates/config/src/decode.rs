@@ -339,6 +339,19 @@ pub(crate) fn fields<'n, const N: usize>(
     known.then_some(out)
 }
 
+pub(crate) fn header_value(node: &Node, errors: &mut Errors) -> Option<String> {
+    let text = errors.scalar(node, "a header value")?;
+    if text.bytes().any(|b| b < 0x20 && b != b'\t' || b == 0x7f) {
+        errors.invalid(
+            node.span,
+            "a header value cannot hold control characters or line breaks",
+            "",
+        );
+        return None;
+    }
+    Some(text.to_owned())
+}
+
 pub(crate) fn header_name(node: &Node, errors: &mut Errors) -> Option<String> {
     let text = errors.scalar(node, "a header name")?;
     // RFC 9110, section 5.6.2: token.

@@ -8,16 +8,19 @@
 //!       - propagate: { matching: "^x-tenant-" }
 //!       - insert: { name: x-from, value: ogive }
 //!       - remove: { named: cookie }
+//!       - insert: { name: x-app, template: "{client_name}/{client_version}" }
+//!         when: { exists: { client_name: true } }
 //!     response:
 //!       - propagate: { named: set-cookie }
 //!       - propagate: { matching: "^x-rate-", algorithm: first }
 //! ```
 
 use crate::{
-    HeaderAlgorithm, codes,
-    decode::{Decode, Errors, fields, header_name},
-    selectors::Selector,
-    tree::{Key, Node},
+    Condition, HeaderAlgorithm, codes,
+    decode::{Decode, Errors, fields, header_name, header_value},
+    selectors::{Place, Selector},
+    template::{self, TemplatePart},
+    tree::{Key, Node, Value},
 };
 
 /// One step; steps are taken in order, those of `all` before those of the subgraph.
@@ -39,17 +42,28 @@ pub enum HeaderRule {
         /// Its value.
         value: String,
     },
-    /// Sets a header to what is known of the caller or client, whatever it was before; takes it back if nothing is.
+    /// Sets a header to what is known of the caller, client or operation, whatever it was before; takes it back if nothing is.
     InsertFrom {
         /// Its name.
         name: String,
-        /// What: a claim, as in `.sub` or `.realm.roles`, or what the client says it is called.
+        /// What: a claim, as in `.sub` or `.realm.roles`, what the client says it is called, or what it asks.
         from: Selector,
         /// Sent if nothing is known.
         default: Option<String>,
     },
+    /// Sets a header to a text with what is known in it, whatever it was before; takes it back if something of it is not known.
+    InsertTemplate {
+        /// Its name.
+        name: String,
+        /// The text.
+        template: Vec<TemplatePart>,
+        /// Sent if something of it is not known.
+        default: Option<String>,
+    },
     /// Takes back headers that earlier steps have set.
     Remove(HeaderSelector),
+    /// Another step, for requests of which something holds.
+    When(Condition, Box<HeaderRule>),
 }
 
 /// Which headers a step is about. Names are lower case.
@@ -141,16 +155,41 @@ fn insert(body: &Node, errors: &mut Errors) -> Option<(String, String)> {
 const CLAIMS: &str = "apollo::authentication::jwt_claims";
 const CLIENT_NAME: &str = "apollo::telemetry::client_name";
 const CLIENT_VERSION: &str = "apollo::telemetry::client_version";
+const OPERATION_NAME: &str = "apollo::supergraph::operation_name";
+const OPERATION_KIND: &str = "apollo::supergraph::operation_kind";
 
-/// `{ name, value }`, `{ name, from }` or `{ name, from_context, path }`.
+/// `{ name, value }`, `{ name, from }`, `{ name, template }` or `{ name, from_context, path }`.
 fn insert_request(body: &Node, errors: &mut Errors) -> Option<HeaderRule> {
-    let names = ["name", "value", "from", "from_context", "path", "default"];
-    let [name, value, from, context, path, default] = fields(body, names, errors)?;
+    let names = [
+        "name",
+        "value",
+        "from",
+        "from_context",
+        "path",
+        "default",
+        "template",
+    ];
+    let [name, value, from, context, path, default, template] = fields(body, names, errors)?;
     let Some(name) = name else {
         errors.invalid(body.span, "`insert` needs `name` and `value`", "");
         return None;
     };
     let name = header_name(name, errors)?;
+    if let Some(template) = template {
+        if let Some(extra) = value.or(from).or(context).or(path) {
+            let message = "`template` stands alone, with `default` at the most";
+            errors.invalid(extra.span, message, "");
+            return None;
+        }
+        return Some(HeaderRule::InsertTemplate {
+            name,
+            template: template::decode(template, Place::SubgraphRule, errors)?,
+            default: match default {
+                Some(node) => Some(header_value(node, errors)?),
+                None => None,
+            },
+        });
+    }
     let from = match (value, from, context) {
         (Some(value), None, None) => {
             if let Some(extra) = path.or(default) {
@@ -164,7 +203,7 @@ fn insert_request(body: &Node, errors: &mut Errors) -> Option<HeaderRule> {
         (None, Some(from), None) if path.is_none() => insert_selector(from, errors)?,
         (None, None, Some(context)) => context_selector(body, context, path, errors)?,
         _ => {
-            let message = "`insert` needs `name` and `value`, or `from_context` and `path`, or `from` instead of `value`";
+            let message = "`insert` needs `name` and `value`, or `from_context` and `path`, or `from` or `template` instead of `value`";
             errors.invalid(body.span, message, "");
             return None;
         }
@@ -182,21 +221,13 @@ fn insert_request(body: &Node, errors: &mut Errors) -> Option<HeaderRule> {
 
 /// What `from` names.
 fn insert_selector(from: &Node, errors: &mut Errors) -> Option<Selector> {
-    let selector = Selector::decode(from, errors)?;
-    match selector {
-        Selector::JwtClaim(_) | Selector::ClientName | Selector::ClientVersion => Some(selector),
-        Selector::RequestHeader(_) => {
-            let help = "write `propagate: { named: HEADER, rename: NAME }`";
-            errors.invalid(from.span, "headers of the client are propagated", help);
-            None
-        }
-        _ => {
-            let message = format!("no header can be taken from `{}`", selector.word());
-            let help = "there are `jwt_claim`, `client_name` and `client_version`";
-            errors.invalid(from.span, message, help);
-            None
-        }
+    let is_header = |(key, _): &(Key, Node)| key.text.ends_with("request_header");
+    if matches!(&from.value, Value::Map(entries) if entries.iter().any(is_header)) {
+        let help = "write `propagate: { named: HEADER, rename: NAME }`";
+        errors.invalid(from.span, "headers of the client are propagated", help);
+        return None;
     }
+    Selector::decode_at(from, Place::Header, errors)
 }
 
 /// What `from_context` names.
@@ -210,6 +241,8 @@ fn context_selector(
     let of_client = match found {
         CLIENT_NAME => Some(Selector::ClientName),
         CLIENT_VERSION => Some(Selector::ClientVersion),
+        OPERATION_NAME => Some(Selector::OperationName),
+        OPERATION_KIND => Some(Selector::OperationKind),
         CLAIMS => None,
         _ => {
             let message = format!("`{found}` is nothing that a header can be taken from");
@@ -263,6 +296,54 @@ fn remove(body: &Node, errors: &mut Errors) -> Option<HeaderSelector> {
 
 impl Decode for HeaderRule {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let Value::Map(entries) = &node.value else {
+            return HeaderRule::step(node, errors);
+        };
+        let is_condition = |(key, _): &&(Key, Node)| key.text == "when";
+        let Some((_, when)) = entries.iter().find(is_condition) else {
+            return HeaderRule::step(node, errors);
+        };
+        let others = entries.iter().filter(|entry| !is_condition(entry));
+        let rest = Node {
+            span: node.span,
+            value: Value::Map(others.cloned().collect()),
+        };
+        let rule = HeaderRule::step(&rest, errors);
+        let when = Condition::decode_at(when, Place::SubgraphRule, errors)?;
+        Some(HeaderRule::When(when, Box::new(rule?)))
+    }
+}
+
+impl HeaderRule {
+    /// What it does where it holds.
+    pub fn effect(&self) -> &HeaderRule {
+        match self {
+            HeaderRule::When(_, rule) => rule.effect(),
+            rule => rule,
+        }
+    }
+
+    /// What of a request it looks at, beside headers that it copies.
+    pub fn selectors(&self) -> Vec<&Selector> {
+        match self {
+            HeaderRule::When(when, rule) => {
+                let mut all = when.selectors();
+                all.extend(rule.selectors());
+                all
+            }
+            HeaderRule::InsertFrom { from, .. } => vec![from],
+            HeaderRule::InsertTemplate { template, .. } => {
+                let selectors = template.iter().filter_map(|part| match part {
+                    TemplatePart::Selector(selector) => Some(selector),
+                    TemplatePart::Text(_) => None,
+                });
+                selectors.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn step(node: &Node, errors: &mut Errors) -> Option<Self> {
         let (step, body) = step(node, "authorization", errors)?;
         match step.text.as_str() {
             "propagate" => {
@@ -333,17 +414,4 @@ fn selector(
             None
         }
     }
-}
-
-pub(crate) fn header_value(node: &Node, errors: &mut Errors) -> Option<String> {
-    let text = errors.scalar(node, "a header value")?;
-    if text.bytes().any(|b| b < 0x20 && b != b'\t' || b == 0x7f) {
-        errors.invalid(
-            node.span,
-            "a header value cannot hold control characters or line breaks",
-            "",
-        );
-        return None;
-    }
-    Some(text.to_owned())
 }

@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader,
     CoprocessorOptions, DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName,
-    HeaderRule, IncrementalFormat, IntrospectionWord, LabelShare, Listen, LogFormat, OperationWord,
-    Path, Pattern, PeerRange, PersistedMode, PlanProfile, PolicyOptions, ResponseHeaderRule,
-    ReuseWord, RevocationOptions, StorageWord, StoreSection, SubscriptionOptions, TelemetryOptions,
-    Url, UsageOptions, WarnOnly, WhenMissing, decode::section, scalars::nonzero, tls::TlsOptions,
-    traffic::TrafficShapingOptions,
+    HeaderRule, IncrementalFormat, IntrospectionWord, LabelSelector, LabelShare, Listen, LogFormat,
+    OperationWord, Path, Pattern, PeerRange, PersistedQueriesOptions, PlanProfile, PolicyOptions,
+    ResponseHeaderRule, ReuseWord, RevocationOptions, StorageWord, StoreSection,
+    SubscriptionOptions, TelemetryOptions, Url, UsageOptions, WarnOnly, WhenMissing,
+    decode::section, scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
 };
 
 section! {
@@ -51,6 +51,8 @@ section! {
         pub headers: HeaderOptions = HeaderOptions::default(),
         /// URLs to use instead of those in the supergraph, by subgraph name.
         pub override_subgraph_url: BTreeMap<String, Url> = BTreeMap::new(),
+        /// Other URLs for requests of which something holds, by subgraph name; the first rule that fits counts.
+        pub override_subgraph_urls: BTreeMap<String, Vec<crate::SubgraphUrlRule>> = BTreeMap::new(),
         /// Timeouts and connections.
         pub traffic_shaping: TrafficShapingOptions = TrafficShapingOptions::default(),
         /// Planning of operations.
@@ -75,10 +77,17 @@ section! {
         pub coprocessor: CoprocessorOptions = CoprocessorOptions::default(),
         /// Scripts at the stages of requests.
         pub rhai: crate::RhaiOptions = crate::RhaiOptions::default(),
+        /// WebAssembly components at the stages of requests; those that come first are called first on the way in, and last on
+        /// the way out.
+        pub plugins: Vec<crate::PluginSection> = Vec::new(),
+        /// What is answered by path, method and header without asking anybody; the first that fits counts.
+        pub static_responses: Vec<crate::StaticResponseOptions> = Vec::new(),
         /// Progressive overrides: for which requests a field is taken from its new subgraph.
         pub override_labels: OverrideLabelOptions = OverrideLabelOptions::default(),
         /// Whether clients see the messages of subgraph errors.
         pub include_subgraph_errors: IncludeSubgraphErrorsOptions = IncludeSubgraphErrorsOptions::default(),
+        /// What clients are told of errors in place of what happened; the first rule that fits counts.
+        pub error_rules: Vec<crate::ErrorRule> = Vec::new(),
         /// What is logged, and how.
         pub log: LogOptions = LogOptions::default(),
         /// Metrics, traces, access log.
@@ -325,21 +334,6 @@ section! {
         pub limit: NonZeroUsize = nonzero(512),
     }
 
-    /// `persisted_queries`
-    pub struct PersistedQueriesOptions {
-        /// Whether ids are looked up: in `documentId`, `id` or `doc_id` of body or query string, in
-        /// `extensions.persistedQuery.sha256Hash`, and in the path behind the GraphQL endpoint.
-        pub enabled: bool = false,
-        /// What becomes of documents that are not in a manifest: `allow` serves them, `log` serves and logs them,
-        /// `require` refuses them. How a document is written does not count: white space, commas, comments, descriptions,
-        /// the order of its definitions.
-        pub mode: PersistedMode = PersistedMode::Allow,
-        /// With `require`: whether a known document must be asked for by its id, too.
-        pub require_id: bool = false,
-        /// Files, or folders of them: Apollo's manifest, Relay's (a JSON object of id to document), or `ID.graphql`.
-        pub local_manifests: Vec<String> = Vec::new(),
-    }
-
     /// `limits`
     pub struct LimitOptions {
         /// Most nested fields of an operation, fragments expanded; what is below `__schema` and `__type` does not count unless
@@ -519,6 +513,8 @@ section! {
         pub introspection: IntrospectionWord = IntrospectionWord::All,
         /// With `enforce`: who decides what `@policy` asks for.
         pub policies: PolicyOptions = PolicyOptions::default(),
+        /// With `enforce`: fields that are null for all callers but some, whatever the supergraph says of them.
+        pub redact: Vec<crate::RedactionRule> = Vec::new(),
         /// What becomes of what goes on by a credential that is withdrawn.
         pub revocation: RevocationOptions = RevocationOptions::default(),
     }
@@ -542,9 +538,9 @@ section! {
         pub labels: BTreeMap<String, LabelShare> = BTreeMap::new(),
         /// Header in which a client names labels that are on for its request, separated by commas; default none.
         pub header: Option<HeaderName> = None,
-        /// Header whose value decides about parts of requests, so that equal values always get the same; without it, or
-        /// in a request without that header, chance decides.
-        pub sticky_by: Option<HeaderName> = None,
+        /// What decides about parts of requests, so that equal values always get the same: the name of a header, or a selector such
+        /// as `{ jwt_claim: sub }`. Without it, or in a request that has no such value, chance decides.
+        pub sticky_by: Option<LabelSelector> = None,
     }
 
     /// `include_subgraph_errors`
@@ -612,6 +608,7 @@ impl Config {
         }
         keys("headers.subgraphs", &self.headers.subgraphs)
             .chain(keys("override_subgraph_url", &self.override_subgraph_url))
+            .chain(keys("override_subgraph_urls", &self.override_subgraph_urls))
             .chain(keys(
                 "traffic_shaping.subgraphs",
                 &self.traffic_shaping.subgraphs,
@@ -621,6 +618,10 @@ impl Config {
                 "include_subgraph_errors.subgraphs",
                 &self.include_subgraph_errors.subgraphs,
             ))
+            .chain({
+                let names = self.error_rules.iter().flat_map(|rule| &rule.subgraphs);
+                names.map(|name| ("error_rules", name.as_str()))
+            })
             .chain(keys("execution.subgraphs", &self.execution.subgraphs))
             .chain(keys(
                 "authentication.subgraph.subgraphs",

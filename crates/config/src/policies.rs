@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    ByteSize, Duration, NamedHeader, Url,
+    ByteSize, ClaimNames, Duration, NamedHeader, Url,
+    conditions::Condition,
     decode::{Decode, Errors, section},
     scalars::nonzero,
-    selectors::{Condition, Selector},
+    selectors::Place,
     tree::Node,
 };
 
@@ -35,8 +36,9 @@ section! {
         pub schema: Option<String> = None,
         /// The type of callers.
         pub principal_type: String = "User".into(),
-        /// The claim with the id of a caller; for one without it nothing holds.
-        pub principal_claim: String = "sub".into(),
+        /// The claim with the id of a caller, or several, as `[iss, sub]`, with `|` between what they say; for a caller without one of
+        /// them nothing holds. Where callers come from several issuers and `entities` names them, `iss` has to be among them.
+        pub principal_claim: ClaimNames = ClaimNames(vec!["sub".into()]),
         /// The claim with the groups that a caller is in, as a list or a text with spaces between them; default none.
         pub groups_claim: Option<String> = None,
         /// The type of these groups.
@@ -100,15 +102,7 @@ pub struct PolicyCondition(pub Condition);
 
 impl Decode for PolicyCondition {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let condition = Condition::decode(node, errors)?;
-        let mut others = condition.selectors().into_iter();
-        let other = others.find(|selector| !matches!(selector, Selector::JwtClaim(_)));
-        if let Some(other) = other {
-            let message = format!("policies are decided by claims, not by `{}`", other.word());
-            errors.invalid(node.span, message, "name a claim: `{ jwt_claim: sub }`");
-            return None;
-        }
-        Some(PolicyCondition(condition))
+        Condition::decode_at(node, Place::Policy, errors).map(PolicyCondition)
     }
 }
 
@@ -144,15 +138,11 @@ mod tests {
             ("{ eq: [a, b] }", "nothing of the request is compared"),
             (
                 "{ exists: { client_name: true } }",
-                "policies are decided by claims, not by `client_name`",
+                "`client_name` says nothing in policies",
             ),
             (
                 "{ exists: { jwt_claim: a, client_name: true } }",
                 "a selector names one value of a request",
-            ),
-            (
-                "{ exists: { client_name: 1 } }",
-                "write `client_name: true`",
             ),
             (
                 "{ eq: [{ jwt_claim: a }] }",
@@ -186,6 +176,17 @@ mod tests {
         let good = load("cedar: { policies: [a.cedar], entities: e.json }").unwrap();
         let cedar = good.authorization.policies.cedar.unwrap();
         assert_eq!(cedar.files().collect::<Vec<_>>(), ["a.cedar", "e.json"]);
+        let several = "authentication: { router: { api_keys: { file: k }, jwt: { jwks: [ { url: 'file:///k', issuers: [a] } ] } } }\n\
+                       authorization: { directives: enforce, policies: { cedar: { policies: [a.cedar], entities: e.json CLAIM } } }\n";
+        let load_several =
+            |claim: &str| crate::load(SourceId(0), &several.replace("CLAIM", claim), &|_| None);
+        let refused = load_several("").unwrap_err();
+        assert!(
+            refused[0]
+                .message
+                .starts_with("callers come from several origins")
+        );
+        assert!(load_several(", principal_claim: [iss, sub]").is_ok());
         assert_eq!(
             load("cedar: { }").unwrap_err(),
             "Cedar needs `policies`: a list of files"

@@ -125,6 +125,8 @@ leaf! {
     crate::PolicyCondition, "condition", |_v| String::new();
     crate::Condition, "condition", |_v| String::new();
     crate::HookCondition, "condition", |_v| String::new();
+    crate::SubgraphCondition, "condition", |_v| String::new();
+    crate::LabelSelector, "header name or selector", |_v| String::new();
     Vec<crate::Selector>, "list of rules", |_v| String::new();
     crate::ClaimNames, "text or list of texts", |v| if v.0.is_empty() { String::new() } else { format!("[{}]", v.0.join(", ")) };
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
@@ -159,10 +161,15 @@ sample! {
     u32 = 0;
     HeaderName = HeaderName(String::new());
     LabelShare = LabelShare(0.0);
+    crate::RequestExtensions = crate::RequestExtensions::default();
+    crate::LabelSelector = crate::LabelSelector(crate::Selector::ClientName);
     crate::RateLimitOptions = crate::RateLimitOptions::default();
     crate::RedisOptions = crate::RedisOptions::default();
     crate::RedisTlsOptions = crate::RedisTlsOptions::default();
     crate::UsageHiveOptions = crate::UsageHiveOptions::default();
+    crate::UsageOtlpOptions = crate::UsageOtlpOptions::default();
+    crate::DocumentS3Options = crate::DocumentS3Options::default();
+    crate::DocumentHiveOptions = crate::DocumentHiveOptions::default();
     crate::RetryOptions = crate::RetryOptions::default();
     crate::CircuitBreakerOptions = crate::CircuitBreakerOptions::default();
     crate::HedgeOptions = crate::HedgeOptions::default();
@@ -198,6 +205,8 @@ sample! {
     crate::Condition = crate::Condition::All(Vec::new());
     crate::HookCondition = crate::HookCondition(crate::Condition::All(Vec::new()));
     crate::PolicyCondition = crate::PolicyCondition(crate::Condition::All(Vec::new()));
+    crate::SubgraphCondition = crate::SubgraphCondition(crate::Condition::All(Vec::new()));
+    Vec<crate::SubgraphUrlRule> = Vec::new();
     crate::RefusedWord = crate::RefusedWord::Mutations;
     crate::KeySetUrl = crate::KeySetUrl::File(String::new());
     Vec<crate::TokenAlgorithm> = Vec::new();
@@ -222,6 +231,16 @@ impl Describe for Vec<crate::RateLimitRule> {
     }
 }
 
+impl Describe for Vec<crate::SubgraphRateRule> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        let start = rows.len();
+        crate::SubgraphRateRule::default().describe(&format!("{path}[]"), &[], rows);
+        for row in &mut rows[start..] {
+            row.default.clear();
+        }
+    }
+}
+
 impl Describe for Vec<crate::RateOverride> {
     fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
         crate::RateOverride::default().describe(&format!("{path}[]"), &[], rows);
@@ -238,6 +257,44 @@ impl Describe for Vec<crate::OperationRuleOptions> {
     fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
         let start = rows.len();
         crate::OperationRuleOptions::default().describe(&format!("{path}[]"), &[], rows);
+        for row in &mut rows[start..] {
+            row.default.clear();
+        }
+    }
+}
+
+impl Describe for Vec<crate::ErrorRule> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        crate::ErrorRule::default().describe(&format!("{path}[]"), &[], rows);
+    }
+}
+
+impl Describe for Vec<crate::RedactionRule> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        crate::RedactionRule::default().describe(&format!("{path}[]"), &[], rows);
+    }
+}
+
+impl Describe for Vec<crate::SubgraphUrlRule> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        crate::SubgraphUrlRule::default().describe(&format!("{path}[]"), &[], rows);
+    }
+}
+
+impl Describe for Vec<crate::StaticResponseOptions> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        let start = rows.len();
+        crate::StaticResponseOptions::default().describe(&format!("{path}[]"), &[], rows);
+        for row in &mut rows[start..] {
+            row.default.clear();
+        }
+    }
+}
+
+impl Describe for Vec<crate::PluginSection> {
+    fn describe(&self, path: &str, _: &[&str], rows: &mut Vec<OptionRow>) {
+        let start = rows.len();
+        crate::PluginSection::default().describe(&format!("{path}[]"), &[], rows);
         for row in &mut rows[start..] {
             row.default.clear();
         }
@@ -268,7 +325,8 @@ macro_rules! lists {
     )*};
 }
 
-lists! { crate::NatsProviderOptions, crate::KafkaProviderOptions, crate::RedisProviderOptions }
+lists! { crate::NatsProviderOptions, crate::KafkaProviderOptions, crate::RedisProviderOptions,
+crate::DocumentSourceOptions, crate::DocumentClientRule }
 
 impl<T: Describe + Sample> Describe for Option<T> {
     fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<OptionRow>) {

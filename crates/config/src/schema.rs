@@ -113,6 +113,10 @@ fn kind(kind: &str) -> String {
             r#""type": ["array", "null"], "items": { "type": ["number", "string"] }"#.into()
         }
         "list of rules" => r#""type": ["array", "null"], "items": { "type": "object" }"#.into(),
+        "selector" => r#""type": "object", "minProperties": 1, "maxProperties": 2"#.into(),
+        "header name or selector" => format!(
+            r#""anyOf": [{{ "type": ["string", "null"] }}, {{ "type": "object", "minProperties": 1, "maxProperties": 1 }}, {expanded}]"#
+        ),
         "condition" => r#""type": "object", "minProperties": 1, "maxProperties": 1"#.into(),
         "`true`, `false` or list of limits" => {
             let limits: Vec<String> = Limit::WORDS.iter().map(|w| quoted(w)).collect();

@@ -1,13 +1,16 @@
-//! Selectors: how rules name a value of a request, and conditions on such values. One language for header rules, policies,
-//! switches and whatever else decides by who asks what.
+//! Selectors: how rules name a value of a request. One language for header rules, rates, policies, labels, hooks, log fields
+//! and whatever else decides by who asks what, or tells of it.
 //!
 //! ```yaml
 //! { jwt_claim: org.plan }
-//! { any: [{ eq: [{ client_name: true }, shop] }, { exists: { request_header: x-debug } }] }
 //! ```
+//!
+//! One table ([`SELECTORS`]) says how each is written, in our word and in those of Apollo Router, and at which [`Place`] it says
+//! something. Where it never could it is refused. The page `docs/selectors.md` is made from it.
+
+use std::fmt::Write;
 
 use crate::{
-    PeerRange,
     decode::{Decode, Errors},
     tree::{Node, Value},
 };
@@ -43,9 +46,158 @@ pub enum Selector {
     ResponseStatus,
     /// `{ on_graphql_error: true }`: `true` if it has errors, else `false`.
     OnGraphqlError,
-    /// `{ is_primary_response: true }`: `false` of parts that come after the first, else `true`.
-    IsPrimaryResponse,
 }
+
+/// Where selectors are written: a place knows some of what there is to know of a request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Place {
+    /// `authorization.policies.rules`: decided by who asks, whatever is asked.
+    Policy,
+    /// `headers…request.insert.from`.
+    Header,
+    /// Conditions and templates of header rules, and conditions of `override_subgraph_urls`.
+    SubgraphRule,
+    /// `traffic_shaping.…request_extensions`.
+    Extension,
+    /// `override_labels.sticky_by`.
+    Label,
+    /// `traffic_shaping.router.overload.classes`: before it is known what is asked.
+    Overload,
+    /// Rates and rules of operations.
+    Operation,
+    /// `coprocessor.router.request`.
+    RouterRequest,
+    /// `coprocessor.router.response`.
+    RouterResponse,
+    /// `coprocessor.supergraph.request`.
+    SupergraphRequest,
+    /// `coprocessor.supergraph.response`.
+    SupergraphResponse,
+    /// `coprocessor.execution.request`.
+    ExecutionRequest,
+    /// `coprocessor.execution.response`.
+    ExecutionResponse,
+    /// `coprocessor.subgraph.all.request`.
+    SubgraphRequest,
+    /// `coprocessor.subgraph.all.response`.
+    SubgraphResponse,
+    /// Attributes of a request: access log, `spans.router`, `instruments.router`.
+    RequestAttribute,
+    /// Attributes of an operation: `spans.supergraph`, `instruments.supergraph`.
+    OperationAttribute,
+    /// Attributes of a request to a subgraph: `spans.subgraph`, `instruments.subgraph`.
+    SubgraphAttribute,
+}
+
+use Place as P;
+
+impl Place {
+    /// All of them.
+    pub const ALL: [Place; 18] = [
+        P::Policy,
+        P::Header,
+        P::SubgraphRule,
+        P::Extension,
+        P::Label,
+        P::Overload,
+        P::Operation,
+        P::RouterRequest,
+        P::RouterResponse,
+        P::SupergraphRequest,
+        P::SupergraphResponse,
+        P::ExecutionRequest,
+        P::ExecutionResponse,
+        P::SubgraphRequest,
+        P::SubgraphResponse,
+        P::RequestAttribute,
+        P::OperationAttribute,
+        P::SubgraphAttribute,
+    ];
+    /// What it is called for people.
+    pub fn shown(self) -> &'static str {
+        match self {
+            P::Policy => "policies",
+            P::Header => "header rules",
+            P::SubgraphRule => "conditions and templates of header rules and URLs",
+            P::Extension => "request extensions",
+            P::Label => "override labels",
+            P::Overload => "overload classes",
+            P::Operation => "rates and operation rules",
+            P::RouterRequest => "`coprocessor.router.request`",
+            P::RouterResponse => "`coprocessor.router.response`",
+            P::SupergraphRequest => "`coprocessor.supergraph.request`",
+            P::SupergraphResponse => "`coprocessor.supergraph.response`",
+            P::ExecutionRequest => "`coprocessor.execution.request`",
+            P::ExecutionResponse => "`coprocessor.execution.response`",
+            P::SubgraphRequest => "`coprocessor.subgraph.all.request`",
+            P::SubgraphResponse => "`coprocessor.subgraph.all.response`",
+            P::RequestAttribute => "attributes of requests",
+            P::OperationAttribute => "attributes of operations",
+            P::SubgraphAttribute => "attributes of requests to subgraphs",
+        }
+    }
+    /// Why a selector says nothing there.
+    fn knows(self) -> &'static str {
+        match self {
+            P::Policy => "policies are decided by claims alone, whatever is asked",
+            P::Header => {
+                "headers of the client are propagated, and nothing of a response is known yet"
+            }
+            P::Overload => "classes are decided on before it is known what is asked",
+            P::RouterRequest => "nobody has read the body at this stage",
+            P::SubgraphResponse | P::SubgraphAttribute => {
+                "it is about one request to a subgraph and its answer"
+            }
+            P::RequestAttribute | P::OperationAttribute => {
+                "requests to subgraphs have attributes of their own (`subgraph`)"
+            }
+            P::SubgraphRequest => "there is no answer yet",
+            P::SupergraphRequest | P::ExecutionRequest => "there is no response yet",
+            P::Operation | P::Label | P::Extension | P::SubgraphRule => {
+                "it is decided before a subgraph is asked, and without a coprocessor's context"
+            }
+            P::RouterResponse | P::SupergraphResponse | P::ExecutionResponse => {
+                "it is about the client's request and its response"
+            }
+        }
+    }
+}
+
+/// Places as bits.
+const fn bits(places: &[Place]) -> u32 {
+    let (mut out, mut at) = (0, 0);
+    while at < places.len() {
+        out |= 1 << places[at] as u32;
+        at += 1;
+    }
+    out
+}
+
+const ALL: u32 = bits(&Place::ALL);
+const HOOK_REQUESTS: u32 = bits(&[
+    P::RouterRequest,
+    P::SupergraphRequest,
+    P::ExecutionRequest,
+    P::SubgraphRequest,
+]);
+const HOOK_RESPONSES: u32 = bits(&[
+    P::RouterResponse,
+    P::SupergraphResponse,
+    P::ExecutionResponse,
+    P::SubgraphResponse,
+]);
+const HOOKS: u32 = HOOK_REQUESTS | HOOK_RESPONSES;
+const OF_SUBGRAPH: u32 = bits(&[
+    P::SubgraphRequest,
+    P::SubgraphResponse,
+    P::SubgraphAttribute,
+]);
+const ATTRIBUTES: u32 = bits(&[
+    P::RequestAttribute,
+    P::OperationAttribute,
+    P::SubgraphAttribute,
+]);
+const EARLY: u32 = bits(&[P::Policy, P::Overload, P::RouterRequest]);
 
 /// What is written behind the word of a selector.
 enum Argument {
@@ -57,149 +209,185 @@ enum Argument {
     Header(fn(String) -> Selector),
 }
 
-/// Where a selector says something.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Scope {
-    /// Wherever there is a request.
-    Request,
-    /// At the stages of hooks.
-    Hook,
-    /// At those that look at a response.
-    Response,
-}
-
 use Argument::{Flag, Header, Name};
 
-/// Every selector by its words, the one that is ours first.
-static SELECTORS: [(&str, Scope, Argument); 21] = [
-    ("jwt_claim", Scope::Request, Name(Selector::JwtClaim)),
-    (
-        "request_header",
-        Scope::Request,
-        Header(Selector::RequestHeader),
-    ),
-    (
-        "client_name",
-        Scope::Request,
-        Flag("string", Selector::ClientName),
-    ),
-    (
-        "client_version",
-        Scope::Request,
-        Flag("string", Selector::ClientVersion),
-    ),
-    (
-        "client_address",
-        Scope::Request,
-        Flag("string", Selector::ClientAddress),
-    ),
-    (
-        "operation_name",
-        Scope::Request,
-        Flag("string", Selector::OperationName),
-    ),
-    (
-        "operation_kind",
-        Scope::Request,
-        Flag("string", Selector::OperationKind),
-    ),
-    (
-        "request_method",
-        Scope::Hook,
-        Flag("true", Selector::RequestMethod),
-    ),
-    (
-        "request_context",
-        Scope::Hook,
-        Name(Selector::RequestContext),
-    ),
-    (
-        "response_context",
-        Scope::Response,
-        Name(Selector::RequestContext),
-    ),
-    (
-        "subgraph_name",
-        Scope::Hook,
-        Flag("true", Selector::SubgraphName),
-    ),
-    (
-        "supergraph_request_header",
-        Scope::Hook,
-        Header(Selector::RequestHeader),
-    ),
-    (
-        "supergraph_operation_name",
-        Scope::Hook,
-        Flag("string", Selector::OperationName),
-    ),
-    (
-        "supergraph_operation_kind",
-        Scope::Hook,
-        Flag("string", Selector::OperationKind),
-    ),
-    (
-        "subgraph_request_header",
-        Scope::Hook,
-        Header(Selector::SubgraphRequestHeader),
-    ),
-    (
-        "response_header",
-        Scope::Response,
-        Header(Selector::ResponseHeader),
-    ),
-    (
-        "subgraph_response_header",
-        Scope::Response,
-        Header(Selector::ResponseHeader),
-    ),
-    (
-        "response_status",
-        Scope::Response,
-        Flag("code", Selector::ResponseStatus),
-    ),
-    (
-        "subgraph_response_status",
-        Scope::Response,
-        Flag("code", Selector::ResponseStatus),
-    ),
-    (
-        "on_graphql_error",
-        Scope::Response,
-        Flag("true", Selector::OnGraphqlError),
-    ),
-    (
-        "is_primary_response",
-        Scope::Response,
-        Flag("true", Selector::IsPrimaryResponse),
-    ),
+/// One selector: its words with the places where each says something, ours first, and what is written behind them.
+struct Row {
+    words: &'static [(&'static str, u32)],
+    argument: Argument,
+    doc: &'static str,
+}
+
+const HEADERS: u32 = ALL & !bits(&[P::Policy, P::Header]);
+const CLIENT: u32 = ALL & !bits(&[P::Policy]);
+const OPERATION: u32 = ALL & !EARLY;
+const CONTEXT: u32 = HOOKS | ATTRIBUTES;
+const ANSWER: u32 = HOOK_RESPONSES | bits(&[P::RequestAttribute]);
+const SUBGRAPH_ANSWER: u32 = bits(&[P::SubgraphResponse, P::SubgraphAttribute]);
+
+/// Every selector.
+static SELECTORS: [Row; 14] = [
+    Row {
+        words: &[("jwt_claim", ALL)],
+        argument: Name(Selector::JwtClaim),
+        doc: "what the caller claims; a dot leads into an object",
+    },
+    Row {
+        words: &[
+            ("request_header", HEADERS),
+            ("supergraph_request_header", HEADERS),
+        ],
+        argument: Header(Selector::RequestHeader),
+        doc: "the first header of that name of the client's request",
+    },
+    Row {
+        words: &[("client_name", CLIENT)],
+        argument: Flag("string", Selector::ClientName),
+        doc: "what the client says it is called (`telemetry.clients`)",
+    },
+    Row {
+        words: &[("client_version", CLIENT)],
+        argument: Flag("string", Selector::ClientVersion),
+        doc: "the version that it says it has",
+    },
+    Row {
+        words: &[("client_address", CLIENT)],
+        argument: Flag("string", Selector::ClientAddress),
+        doc: "its address, or that which a trusted proxy names",
+    },
+    Row {
+        words: &[
+            ("operation_name", OPERATION),
+            ("supergraph_operation_name", OPERATION),
+        ],
+        argument: Flag("string", Selector::OperationName),
+        doc: "the name of the operation",
+    },
+    Row {
+        words: &[
+            ("operation_kind", OPERATION),
+            ("supergraph_operation_kind", OPERATION),
+        ],
+        argument: Flag("string", Selector::OperationKind),
+        doc: "`query`, `mutation` or `subscription`",
+    },
+    Row {
+        words: &[("request_method", CONTEXT)],
+        argument: Flag("true", Selector::RequestMethod),
+        doc: "the method of the HTTP request",
+    },
+    Row {
+        words: &[
+            ("request_context", CONTEXT),
+            (
+                "response_context",
+                HOOK_RESPONSES | bits(&[P::RequestAttribute]),
+            ),
+        ],
+        argument: Name(Selector::RequestContext),
+        doc: "an entry of the context, which coprocessors and scripts write",
+    },
+    Row {
+        words: &[("subgraph_name", OF_SUBGRAPH)],
+        argument: Flag("true", Selector::SubgraphName),
+        doc: "the name of the subgraph",
+    },
+    Row {
+        words: &[(
+            "subgraph_request_header",
+            bits(&[P::SubgraphRequest, P::SubgraphAttribute]),
+        )],
+        argument: Header(Selector::SubgraphRequestHeader),
+        doc: "the first header of that name towards the subgraph",
+    },
+    Row {
+        words: &[
+            ("response_header", ANSWER),
+            ("subgraph_response_header", SUBGRAPH_ANSWER),
+        ],
+        argument: Header(Selector::ResponseHeader),
+        doc: "the first header of that name of the response",
+    },
+    Row {
+        words: &[
+            ("response_status", ANSWER),
+            ("subgraph_response_status", SUBGRAPH_ANSWER),
+        ],
+        argument: Flag("code", Selector::ResponseStatus),
+        doc: "its HTTP status",
+    },
+    Row {
+        words: &[(
+            "on_graphql_error",
+            HOOK_RESPONSES | bits(&[P::RequestAttribute, P::OperationAttribute]),
+        )],
+        argument: Flag("true", Selector::OnGraphqlError),
+        doc: "`true` if the response has errors, else `false`",
+    },
 ];
+
+impl Row {
+    fn is_of(&self, selector: &Selector) -> bool {
+        match &self.argument {
+            Flag(_, flag) => flag == selector,
+            Name(make) | Header(make) => {
+                std::mem::discriminant(&make(String::new())) == std::mem::discriminant(selector)
+            }
+        }
+    }
+    fn example(&self, word: &str) -> String {
+        match self.argument {
+            Flag(..) => format!("{word}: true"),
+            Name(_) => format!("{word}: NAME"),
+            Header(_) => format!("{word}: x-name"),
+        }
+    }
+}
+
+/// The words that say something at a place.
+fn words(place: Place) -> impl Iterator<Item = &'static str> + Clone {
+    let words = SELECTORS.iter().flat_map(|row| row.words);
+    let here = move |(_, places): &&(&str, u32)| places & bits(&[place]) != 0;
+    words.filter(here).map(|(word, _)| *word)
+}
 
 impl Selector {
     /// How it is written.
     pub fn word(&self) -> &'static str {
-        let row = SELECTORS.iter().find(|(_, _, argument)| match argument {
-            Flag(_, selector) => selector == self,
-            Name(make) | Header(make) => {
-                std::mem::discriminant(&make(String::new())) == std::mem::discriminant(self)
-            }
-        });
-        row.map_or("", |(word, ..)| word)
+        let row = SELECTORS.iter().find(|row| row.is_of(self));
+        row.and_then(|row| row.words.first())
+            .map_or("", |(word, _)| word)
     }
 
-    fn decode_in(node: &Node, scope: Scope, errors: &mut Errors) -> Option<Self> {
-        let known = || SELECTORS.iter().filter(|(_, of, _)| *of <= scope);
+    /// Whether it can say something at a place.
+    pub fn is_known_at(&self, place: Place) -> bool {
+        let mut rows = SELECTORS.iter().filter(|row| row.is_of(self));
+        let here = |(_, places): &(&str, u32)| places & bits(&[place]) != 0;
+        rows.any(|row| row.words.iter().any(here))
+    }
+
+    /// Reads one that says something at a place.
+    pub(crate) fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self> {
         let entries = errors.entries(node)?;
         let [(key, body)] = entries else {
             let message = "a selector names one value of a request";
             errors.invalid(node.span, message, "such as `{ jwt_claim: sub }`");
             return None;
         };
-        let Some((word, _, argument)) = known().find(|(word, ..)| *word == key.text) else {
-            errors.unknown_key(key, known().map(|(word, ..)| *word));
+        let all = SELECTORS.iter();
+        let mut all = all.flat_map(|row| row.words.iter().map(move |word| (row, word)));
+        let Some((row, (word, places))) = all.find(|(_, (word, _))| *word == key.text) else {
+            errors.unknown_key(key, words(place));
             return None;
         };
-        match argument {
+        if places & bits(&[place]) == 0 {
+            let message = format!("`{word}` says nothing in {}", place.shown());
+            let known: Vec<&str> = words(place).collect();
+            let help = format!("{}; there are `{}`", place.knows(), known.join("`, `"));
+            errors.invalid(key.span, message, &help);
+            return None;
+        }
+        match &row.argument {
             Header(make) => crate::decode::header_name(body, errors).map(make),
             Name(make) => {
                 let text = errors.scalar(body, "a text")?;
@@ -221,203 +409,196 @@ impl Selector {
     }
 }
 
+/// What labels are sticky by: a selector, or the name of a header alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LabelSelector(pub Selector);
+
+impl Decode for LabelSelector {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let selector = match &node.value {
+            Value::Map(_) => Selector::decode_at(node, Place::Label, errors)?,
+            _ => Selector::RequestHeader(crate::decode::header_name(node, errors)?),
+        };
+        Some(LabelSelector(selector))
+    }
+}
+
+/// Keys of rates.
 impl Decode for Selector {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        Selector::decode_in(node, Scope::Request, errors)
+        Selector::decode_at(node, Place::Operation, errors)
     }
 }
 
-/// What has to hold of what a hook is told: a condition that may also name what only hooks see.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HookCondition(pub Condition);
+/// Selectors as a table in Markdown: each with its words and what it says; then by place what says something there.
+pub fn page() -> String {
+    let mut out = String::from(
+        "# Selectors\n\nWhatever decides by who asks what, or tells of it, names a value in the same words: \
+         a mapping with one key, such as `{ jwt_claim: sub }`.\n\
+         This page is made from the table in `crates/config/src/selectors.rs`.\n\n\
+         | selector | also | what it says |\n|---|---|---|\n",
+    );
+    for row in &SELECTORS {
+        let mut words = row.words.iter().map(|(word, _)| *word);
+        let first = words.next().unwrap_or_default();
+        let others: Vec<String> = words.map(|word| format!("`{word}`")).collect();
+        let _ = writeln!(
+            out,
+            "| `{{ {} }}` | {} | {} |",
+            row.example(first),
+            others.join(", "),
+            row.doc
+        );
+    }
+    out.push_str(
+        "\nA selector that can never say anything where it stands is refused when the configuration is read.\n\n\
+         | place | what says something there |\n|---|---|\n",
+    );
+    for place in Place::ALL {
+        let here = |(_, places): &&(&str, u32)| places & bits(&[place]) != 0;
+        let known = SELECTORS
+            .iter()
+            .filter_map(|row| row.words.iter().find(here));
+        let known: Vec<String> = known.map(|(word, _)| format!("`{word}`")).collect();
+        let _ = writeln!(out, "| {} | {} |", place.shown(), known.join(", "));
+    }
+    out
+}
 
-impl HookCondition {
-    /// Reads one. `is_response`: whether there is a response where it is judged.
-    pub(crate) fn decode_at(node: &Node, is_response: bool, errors: &mut Errors) -> Option<Self> {
-        let scope = if is_response {
-            Scope::Response
-        } else {
-            Scope::Hook
+#[cfg(test)]
+mod tests {
+    use ogive_base::SourceId;
+
+    use super::*;
+
+    /// A configuration in which `SELECTOR` stands at a place, with all that it needs.
+    fn text(place: Place) -> String {
+        let hook = |stage: &str, way: &str| {
+            format!(
+                "coprocessor: {{ url: 'http://localhost:1/', {stage}: {{ {way}: {{ headers: true, \
+                 condition: {{ exists: SELECTOR }} }} }} }}"
+            )
         };
-        condition(node, scope, DEPTH_MAX, errors).map(HookCondition)
-    }
-}
-
-/// Most conditions within one another.
-const DEPTH_MAX: usize = 16;
-
-/// What has to hold of a request.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Condition {
-    /// Both are the same text; lists and objects are no texts, and nothing equals what is not there.
-    Eq(Operand, Operand),
-    /// The first is a list that has the second, or a text that has it between spaces.
-    Contains(Operand, Operand),
-    /// Both are numbers, and the first is the larger one.
-    Gt(Operand, Operand),
-    /// Both are numbers, and the first is the smaller one.
-    Lt(Operand, Operand),
-    /// The client's address is within one of these ranges: `contains` with `client_address` as the second.
-    Within(Vec<PeerRange>),
-    /// There is such a value, and it is not null.
-    Exists(Selector),
-    /// The condition is not met.
-    Not(Box<Condition>),
-    /// All are met; none listed: refused.
-    All(Vec<Condition>),
-    /// One is met.
-    Any(Vec<Condition>),
-}
-
-/// One side of a comparison.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Operand {
-    /// What the request says there.
-    Selector(Selector),
-    /// A text.
-    Text(String),
-}
-
-impl Condition {
-    /// What of a request it looks at.
-    pub fn selectors(&self) -> Vec<&Selector> {
-        match self {
-            Condition::Eq(left, right)
-            | Condition::Contains(left, right)
-            | Condition::Gt(left, right)
-            | Condition::Lt(left, right) => {
-                let both = [left, right].into_iter();
-                both.filter_map(Operand::selector).collect()
+        let of_subgraphs = |way: &str| {
+            format!(
+                "coprocessor: {{ url: 'http://localhost:1/', subgraph: {{ all: {{ {way}: {{ headers: true, \
+                 condition: {{ exists: SELECTOR }} }} }} }} }}"
+            )
+        };
+        match place {
+            P::Policy => "POLICY".to_owned(),
+            P::Header => {
+                "headers: { all: { request: [ { insert: { name: x-a, from: SELECTOR } } ] } }"
+                    .to_owned()
             }
-            Condition::Exists(selector) => vec![selector],
-            Condition::Within(_) => vec![&Selector::ClientAddress],
-            Condition::Not(inner) => inner.selectors(),
-            Condition::All(all) | Condition::Any(all) => {
-                all.iter().flat_map(Condition::selectors).collect()
+            P::SubgraphRule => "headers: { all: { request: [ { insert: { name: x-a, value: b }, \
+                                when: { exists: SELECTOR } } ] } }"
+                .to_owned(),
+            P::Extension => {
+                "traffic_shaping: { all: { request_extensions: { a: SELECTOR } } }".to_owned()
             }
+            P::Label => "override_labels: { sticky_by: SELECTOR }".to_owned(),
+            P::Overload => "traffic_shaping: { router: { overload: { classes: [ { name: a, \
+                            when: { exists: SELECTOR } } ] } } }"
+                .to_owned(),
+            P::Operation => {
+                "traffic_shaping: { router: { rate_limits: [ { name: a, key: [ SELECTOR ] } ] } }"
+                    .to_owned()
+            }
+            P::RouterRequest => hook("router", "request"),
+            P::RouterResponse => hook("router", "response"),
+            P::SupergraphRequest => hook("supergraph", "request"),
+            P::SupergraphResponse => hook("supergraph", "response"),
+            P::ExecutionRequest => hook("execution", "request"),
+            P::ExecutionResponse => hook("execution", "response"),
+            P::SubgraphRequest => of_subgraphs("request"),
+            P::SubgraphResponse => of_subgraphs("response"),
+            P::RequestAttribute => {
+                "rhai: { scripts: s }\ntelemetry: { access_log: { attributes: { a: SELECTOR } } }"
+                    .to_owned()
+            }
+            P::OperationAttribute => "rhai: { scripts: s }\ntelemetry: { instrumentation: { spans: { supergraph: { attributes: \
+                                      { a: SELECTOR } } } } }"
+                .to_owned(),
+            P::SubgraphAttribute => "rhai: { scripts: s }\ntelemetry: { instrumentation: { instruments: { subgraph: { \
+                                     http.client.request.duration: { attributes: { a: SELECTOR } } } } } }"
+                .to_owned(),
         }
     }
-}
 
-impl Operand {
-    fn selector(&self) -> Option<&Selector> {
-        match self {
-            Operand::Selector(selector) => Some(selector),
-            Operand::Text(_) => None,
-        }
-    }
-}
-
-impl Decode for Condition {
-    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        condition(node, Scope::Request, DEPTH_MAX, errors)
-    }
-}
-
-const WORDS: [&str; 8] = ["eq", "contains", "gt", "lt", "exists", "not", "all", "any"];
-
-fn condition(node: &Node, scope: Scope, depth: usize, errors: &mut Errors) -> Option<Condition> {
-    let Some(depth) = depth.checked_sub(1) else {
-        errors.invalid(node.span, "conditions are nested too deep", "");
-        return None;
-    };
-    let found = crate::decode::fields(node, WORDS, errors)?;
-    let mut present = found
-        .iter()
-        .zip(WORDS)
-        .filter_map(|(n, w)| Some(((*n)?, w)));
-    let (Some((body, word)), None) = (present.next(), present.next()) else {
-        let message =
-            "a condition is one of `eq`, `contains`, `gt`, `lt`, `exists`, `not`, `all`, `any`";
-        errors.invalid(node.span, message, "combine several with `all` or `any`");
-        return None;
-    };
-    Some(match word {
-        "eq" | "contains" | "gt" | "lt" => {
-            let [left, right] = pair(body, errors)?;
-            let (left, right) = (
-                operand(left, scope, errors)?,
-                operand(right, scope, errors)?,
-            );
-            if let (Operand::Text(_), Operand::Text(_)) = (&left, &right) {
-                errors.invalid(
-                    body.span,
-                    "nothing of the request is compared",
-                    "name it: `{ jwt_claim: sub }`",
+    /// What is said of a selector at a place; `None`: nothing, it is taken.
+    fn refusal(place: Place, row: &Row, word: &str) -> Option<String> {
+        const ALL: &str =
+            "authorization: { claims: { header: x-claims, trusted: [unix] }POLICIES }\n";
+        let selector = format!("{{ {} }}", row.example(word));
+        let text = text(place).replace("SELECTOR", &selector);
+        let text = match place {
+            P::Policy => {
+                let policies = format!(
+                    ", directives: enforce, policies: {{ rules: {{ p: {{ exists: {selector} }} }} }}"
                 );
-                return None;
+                ALL.replace("POLICIES", &policies)
             }
-            if let (Operand::Text(ranges), Operand::Selector(Selector::ClientAddress)) =
-                (&left, &right)
-                && word == "contains"
-            {
-                let ranges = ranges.split_ascii_whitespace().map(PeerRange::parse);
-                return match ranges.collect() {
-                    Ok(ranges) => Some(Condition::Within(ranges)),
-                    Err(help) => {
-                        let message = "an address is compared with ranges of addresses";
-                        errors.invalid(body.span, message, help);
-                        None
+            _ => format!("{}{text}\n", ALL.replace("POLICIES", "")),
+        };
+        let errors = crate::load(SourceId(0), &text, &|_| None).err()?;
+        let first = &errors[0];
+        Some(format!(
+            "{}: {}",
+            first.message,
+            first.help.clone().unwrap_or_default()
+        ))
+    }
+
+    /// Places × selectors: what the table says is taken is taken, and all else is refused with the reason.
+    #[test]
+    fn every_place_takes_what_says_something_there_and_says_why_it_refuses_the_rest() {
+        let mut pairs = 0;
+        for place in Place::ALL {
+            for row in &SELECTORS {
+                for (word, _) in row.words {
+                    let known = words(place).any(|known| known == *word);
+                    let found = refusal(place, row, word);
+                    pairs += 1;
+                    match found {
+                        None => assert!(known, "{place:?} takes `{word}`"),
+                        Some(why) => {
+                            assert!(!known, "{place:?} refuses `{word}`: {why}");
+                            // Classes are read as conditions of operations, and judged once more.
+                            let is_late =
+                                place == P::Overload && !words(P::Operation).any(|w| w == *word);
+                            let refuser = if is_late { P::Operation } else { place };
+                            let says = format!("` says nothing in {}", refuser.shown());
+                            let copies = "headers of the client are propagated: write";
+                            assert!(
+                                why.contains(&says) || why.starts_with(copies),
+                                "{place:?} `{word}`: {why}"
+                            );
+                        }
                     }
-                };
-            }
-            match word {
-                "eq" => Condition::Eq(left, right),
-                "gt" => Condition::Gt(left, right),
-                "lt" => Condition::Lt(left, right),
-                _ => Condition::Contains(left, right),
+                }
             }
         }
-        "exists" => match operand(body, scope, errors)? {
-            Operand::Selector(selector) => Condition::Exists(selector),
-            Operand::Text(_) => {
-                let message = "`exists` needs what is looked for, such as `{ jwt_claim: sub }`";
-                errors.invalid(body.span, message, "");
-                return None;
-            }
-        },
-        "not" => Condition::Not(Box::new(condition(body, scope, depth, errors)?)),
-        _ => {
-            let Value::List(items) = &body.value else {
-                errors.invalid(
-                    body.span,
-                    format!("`{word}` needs a list of conditions"),
-                    "",
-                );
-                return None;
-            };
-            if items.is_empty() {
-                errors.invalid(body.span, format!("`{word}` has no condition"), "");
-                return None;
-            }
-            let all: Option<Vec<Condition>> = items
-                .iter()
-                .map(|item| condition(item, scope, depth, errors))
-                .collect();
-            if word == "all" {
-                Condition::All(all?)
-            } else {
-                Condition::Any(all?)
-            }
-        }
-    })
-}
-
-fn pair<'n>(node: &'n Node, errors: &mut Errors) -> Option<[&'n Node; 2]> {
-    if let Value::List(items) = &node.value
-        && let [left, right] = items.as_slice()
-    {
-        return Some([left, right]);
+        println!("{pairs} pairs of places and selectors");
+        assert!(pairs > 300);
     }
-    let help = "such as `[{ jwt_claim: plan }, gold]`";
-    errors.invalid(node.span, "a comparison is a list of two values", help);
-    None
-}
 
-fn operand(node: &Node, scope: Scope, errors: &mut Errors) -> Option<Operand> {
-    if matches!(node.value, Value::Map(_)) {
-        return Selector::decode_in(node, scope, errors).map(Operand::Selector);
+    #[test]
+    fn the_page_is_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/selectors.md");
+        ogive_testbase::assert_recorded(path, &page());
     }
-    let text = errors.scalar(node, "a text, or `{ jwt_claim: NAME }`")?;
-    Some(Operand::Text(text.to_owned()))
+
+    #[test]
+    fn labels_are_sticky_by_a_header_as_ever_or_by_a_selector() {
+        let of = |by: &str| {
+            let text = format!(
+                "authorization: {{ claims: {{ header: x-claims, trusted: [unix] }} }}\noverride_labels: {{ sticky_by: {by} }}\n"
+            );
+            let config = crate::load(SourceId(0), &text, &|_| None).unwrap();
+            config.override_labels.sticky_by.unwrap().0
+        };
+        assert_eq!(of("x-user"), Selector::RequestHeader("x-user".into()));
+        assert_eq!(of("{ jwt_claim: sub }"), Selector::JwtClaim("sub".into()));
+    }
 }

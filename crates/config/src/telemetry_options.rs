@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
-    Duration, HeaderName, Listen, LogFormat, OtlpProtocol, Path, Url,
+    Attributes, Duration, HeaderName, Instruments, Listen, LogFormat, OtlpProtocol, Path, Url,
     decode::{Decode, Errors, section},
     scalars::nonzero,
     tree::Node,
@@ -18,6 +18,8 @@ section! {
         pub resource: BTreeMap<String, String> = BTreeMap::new(),
         /// Where metrics and traces go.
         pub exporters: ExporterOptions = ExporterOptions::default(),
+        /// What spans and metrics say besides what they say anyway.
+        pub instrumentation: InstrumentationOptions = InstrumentationOptions::default(),
         /// A line for every request.
         pub access_log: AccessLogOptions = AccessLogOptions::default(),
         /// Telling clients apart by what they say they are called.
@@ -50,6 +52,9 @@ section! {
     pub struct MetricsCommonOptions {
         /// Most series of one metric; what is beyond it is counted together, marked `otel.metric.overflow`.
         pub cardinality_limit: NonZeroUsize = nonzero(2_000),
+        /// Most values of one attribute of `telemetry.instrumentation.instruments`; every further one is counted as `other`, which
+        /// is told once.
+        pub attribute_values_max: NonZeroUsize = nonzero(200),
         /// Whether operations are told apart by name.
         pub operation_names: bool = true,
         /// Whether clients that say what they are called (`telemetry.clients`) are counted by name and version.
@@ -153,6 +158,59 @@ section! {
         pub path: Option<String> = None,
         /// What a line says, in this order.
         pub fields: Vec<String> = access_fields(),
+        /// What it says besides, by name: `{ user: { jwt_claim: sub, default: nobody } }`. A value is a [selector](selectors.md) of
+        /// the request or its response, or `{ static: TEXT }`; with at most 256 bytes, and left out if nothing is there and there
+        /// is no `default`. Headers that may hold a credential are refused.
+        pub attributes: Attributes<0> = Attributes::default(),
+    }
+
+    /// `telemetry.instrumentation`
+    pub struct InstrumentationOptions {
+        /// Of spans.
+        pub spans: SpanOptions = SpanOptions::default(),
+        /// Of metrics.
+        pub instruments: InstrumentOptions = InstrumentOptions::default(),
+    }
+
+    /// `telemetry.instrumentation.spans`
+    pub struct SpanOptions {
+        /// The span of a request.
+        pub router: SpanAttributes = SpanAttributes::default(),
+        /// The span of an operation, `request.execute`.
+        pub supergraph: OperationSpanAttributes = OperationSpanAttributes::default(),
+        /// The spans of requests to subgraphs.
+        pub subgraph: SubgraphSpanAttributes = SubgraphSpanAttributes::default(),
+    }
+
+    /// `telemetry.instrumentation.spans.router`
+    pub struct SpanAttributes {
+        /// Attributes by name, each a selector as in `telemetry.access_log.attributes`; one of a name that the span has anyway
+        /// stands for it.
+        pub attributes: Attributes<0> = Attributes::default(),
+    }
+
+    /// `telemetry.instrumentation.spans.supergraph`
+    pub struct OperationSpanAttributes {
+        /// Attributes by name, each a selector of the operation.
+        pub attributes: Attributes<1> = Attributes::default(),
+    }
+
+    /// `telemetry.instrumentation.spans.subgraph`
+    pub struct SubgraphSpanAttributes {
+        /// Attributes by name, each a selector of the request to the subgraph, of its answer, or of the client's request.
+        pub attributes: Attributes<2> = Attributes::default(),
+    }
+
+    /// `telemetry.instrumentation.instruments`
+    pub struct InstrumentOptions {
+        /// Attributes of `http.server.request.duration`, as `{ http.server.request.duration: { attributes: { tenant: { jwt_claim:
+        /// tenant } } } }`. Each value of each attribute is a series of its own:
+        /// `telemetry.exporters.metrics.common.attribute_values_max` bounds them.
+        pub router: Instruments<0> = Instruments::default(),
+        /// Likewise of `graphql.operation.duration`.
+        pub supergraph: Instruments<1> = Instruments::default(),
+        /// Likewise of `http.client.request.duration`.
+        pub subgraph: Instruments<2> = Instruments::default(),
     }
 
     /// `telemetry.clients`
@@ -254,6 +312,33 @@ fn header_names<const N: usize>(names: [&str; N]) -> Vec<HeaderName> {
     names.map(|name| HeaderName(name.to_owned())).to_vec()
 }
 
+/// All fields that a line of the access log can have.
+pub const ACCESS_LOG_FIELDS: [&str; 23] = [
+    "time",
+    "request_id",
+    "trace_id",
+    "client_address",
+    "method",
+    "path",
+    "status",
+    "duration_ms",
+    "response_bytes",
+    "operation_name",
+    "operation_type",
+    "operations",
+    "plan_source",
+    "subgraph_requests",
+    "errors",
+    "code",
+    "user_agent",
+    "client_name",
+    "client_version",
+    "cost_estimated",
+    "cost_actual",
+    "events",
+    "end",
+];
+
 fn access_fields() -> Vec<String> {
     let fields = [
         "time",
@@ -265,6 +350,8 @@ fn access_fields() -> Vec<String> {
         "duration_ms",
         "operation_name",
         "operation_type",
+        "client_name",
+        "client_version",
         "subgraph_requests",
         "errors",
         "code",

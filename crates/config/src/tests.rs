@@ -360,8 +360,8 @@ fn the_defaults_are_the_defaults() {
 fn the_schema_has_every_option() {
     let text = schema::schema();
     for row in reference::options() {
-        for part in row.path.split('.').filter(|p| *p != "<name>") {
-            let key = part.trim_end_matches("[]");
+        let keys = row.path.split('.').map(|part| part.trim_end_matches("[]"));
+        for key in keys.filter(|key| *key != "<name>") {
             assert!(
                 text.contains(&format!("\"{key}\": {{")),
                 "{} is missing",
@@ -630,6 +630,20 @@ fn what_has_no_effect_is_said() {
         (
             "events: { providers: { nats: [{ id: n, url: nats://n:4222 }] } }",
             "nobody gets events of `events.providers`",
+        ),
+        (
+            "subscription: { enabled: true }\ncoprocessor: { url: 'http://127.0.0.1:1', subgraph: { all: { response: { headers: true } } } }",
+            "every subscription is refused: the coprocessor is told at `SubgraphResponse`",
+        ),
+        (
+            "demand_control: { mode: enforce }",
+            "`demand_control` has no effect",
+        ),
+        ("usage: { interval: 1s }", "`usage` has no effect"),
+        ("usage: { enabled: true }", "told to nobody"),
+        (
+            "telemetry: { access_log: { path: a.log } }",
+            "`telemetry.access_log` has no effect",
         ),
         (
             "subscription: { queue_capacity: 7 }",

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     BatchingWord, ByteSize, CompressionWord, Config, Duration, HeaderName, Http2Word,
-    OverloadOptions, RateLimitKey, RateLimitRule, Url, decode::section, scalars::nonzero,
+    OverloadOptions, RateLimitKey, RateLimitRule, RequestExtensions, SubgraphRateRule, Url,
+    decode::section, scalars::nonzero,
 };
 
 section! {
@@ -145,6 +146,10 @@ section! {
         /// Whether a query of several root fields and look-ups that is answered with `data: null` is sent
         /// again in pieces, once, so that one of them cannot null the others; default yes.
         pub split_retry: Option<bool> = None,
+        /// How often the subgraph may be asked; what is beyond is not sent, and its fields are null with
+        /// `REQUEST_RATE_LIMITED`. Those of one subgraph replace those of `all`, which each subgraph has for itself.
+        /// docs/limits.md.
+        pub rate_limits: Vec<SubgraphRateRule> = Vec::new(),
         /// When a slow query is asked a second time, elsewhere if there are several `urls`; the first good answer counts.
         /// Default never; mutations never are.
         pub hedge: Option<HedgeOptions> = None,
@@ -156,6 +161,10 @@ section! {
         /// When HTTP/2 is spoken: `enable` (the default) if both sides agree on it during the TLS handshake, `disable`
         /// never, `http2only` always, without TLS from the first byte on.
         pub http2: Option<Http2Word> = None,
+        /// Members of `extensions` in the body of every request to the subgraph, by name: what the caller claims as JSON, as in
+        /// `{ user: { jwt_claim: sub } }`, or what another [selector](selectors.md) says as a text; left out if nothing is there and
+        /// there is no `default`. Only equal ones share a request. Default none.
+        pub request_extensions: Option<RequestExtensions> = None,
         /// Header that tells the subgraph how many milliseconds are left for the request; default none.
         pub deadline_header: Option<HeaderName> = None,
         /// How long an idle connection is kept for the next request; default `50s`.
@@ -187,6 +196,8 @@ pub struct ResolvedTraffic {
     pub outlier_ejection: Option<OutlierEjectionOptions>,
     /// See [`SubgraphTraffic::http2`].
     pub http2: Http2Word,
+    /// See [`SubgraphTraffic::request_extensions`]; none if not set.
+    pub request_extensions: RequestExtensions,
     /// See [`SubgraphTraffic::deadline_header`].
     pub deadline_header: Option<HeaderName>,
     /// See [`SubgraphTraffic::response_max_bytes`].
@@ -256,6 +267,12 @@ impl Config {
                 .or(all.outlier_ejection.as_ref())
                 .cloned(),
             http2: pick(own.http2, all.http2, Http2Word::Enable),
+            request_extensions: own
+                .request_extensions
+                .as_ref()
+                .or(all.request_extensions.as_ref())
+                .cloned()
+                .unwrap_or_default(),
             deadline_header: own
                 .deadline_header
                 .as_ref()

@@ -56,3 +56,31 @@ impl Node {
         }
     }
 }
+
+pub(crate) fn items(node: &Node) -> &[Node] {
+    match &node.value {
+        Value::List(items) => items,
+        _ => &[],
+    }
+}
+
+/// The values at a path; `*` stands for any key.
+pub(crate) fn nodes<'n>(root: &'n Node, path: &[&str]) -> Vec<&'n Node> {
+    let mut found = vec![root];
+    for step in path {
+        let entries = found.into_iter().flat_map(|node| match &node.value {
+            Value::Map(entries) => entries.as_slice(),
+            _ => &[],
+        });
+        let entries = entries.filter(|(key, _)| *step == "*" || key.text == *step);
+        found = entries.map(|(_, node)| node).collect();
+    }
+    found
+}
+
+/// Where a value stands that must be there.
+pub(crate) fn span(root: &Node, path: &[&str]) -> Span {
+    nodes(root, path)
+        .first()
+        .map_or(root.span, |node| node.span)
+}

@@ -1,8 +1,8 @@
 //! The options of `usage`: which clients ask for what.
 
-use std::num::NonZeroUsize;
+use std::{collections::BTreeMap, num::NonZeroUsize};
 
-use crate::{ByteSize, Duration, SecretText, Url, decode::section, scalars::nonzero};
+use crate::{ByteSize, Duration, OtlpProtocol, SecretText, Url, decode::section, scalars::nonzero};
 
 section! {
     /// `usage`
@@ -12,7 +12,8 @@ section! {
         pub enabled: bool = false,
         /// How often what was counted is written down and told.
         pub interval: Duration = Duration::seconds(60),
-        /// Most pairs of operation and client that are told apart between two times; what is beyond them is counted together.
+        /// Most pairs of operation and client that are told apart between two times; what is beyond them is counted together. A
+        /// pair counts once for each worker that serves it.
         pub rows_max: NonZeroUsize = nonzero(10_000),
         /// Most bytes of operations that are kept between two times; what is beyond them is counted together.
         pub memory_max: ByteSize = ByteSize(16 << 20),
@@ -20,6 +21,20 @@ section! {
         pub file: UsageFileOptions = UsageFileOptions::default(),
         /// Hive's usage reporting.
         pub hive: Option<UsageHiveOptions> = None,
+        /// A collector of OpenTelemetry: one log record for each operation and client.
+        pub otlp: Option<UsageOtlpOptions> = None,
+    }
+
+    /// `usage.otlp`
+    pub struct UsageOtlpOptions {
+        /// The collector; with `protocol: http` the path is that of `/v1/logs` unless it has one.
+        pub endpoint: Url = Url("http://127.0.0.1:4318".into()),
+        /// `http` (protobuf) or `grpc`.
+        pub protocol: OtlpProtocol = OtlpProtocol::Http,
+        /// Headers to send along, such as a key.
+        pub headers: BTreeMap<String, String> = BTreeMap::new(),
+        /// How long the collector may take.
+        pub timeout: Duration = Duration::seconds(10),
     }
 
     /// `usage.file`

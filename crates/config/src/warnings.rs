@@ -41,8 +41,10 @@ impl Config {
         self.note_shared_rate(&mut notes);
         self.note_exporters(&mut notes);
         self.note_without_effect(&mut notes);
+        self.note_switched_off(&mut notes);
         self.note_limits(&mut notes);
         self.note_header_rules(&mut notes);
+        notes.0.extend(self.note_what_subgraphs_are_told());
         self.note_tokens(&mut notes);
         self.note_subscriptions(&mut notes);
         notes.0
@@ -58,6 +60,15 @@ impl Config {
     /// Events and subscriptions that are set up, and that nobody gets.
     fn note_subscriptions(&self, notes: &mut Notes) {
         if self.subscription.enabled {
+            let told = self.coprocessor.stages();
+            let ends = told
+                .iter()
+                .find(|(stage, _)| stage.ends_with("Response") || stage.starts_with("Subgraph"));
+            if let Some((stage, _)) = ends {
+                notes.0.push(format!(
+                    "every subscription is refused: the coprocessor is told at `{stage}`, and nobody tells it of events"
+                ));
+            }
             return;
         }
         let providers = &self.events.providers;
@@ -105,6 +116,8 @@ impl Config {
         let (documents, cors) = (&self.persisted_queries, &self.cors);
         let any = documents.mode != crate::PersistedMode::Allow
             || documents.require_id
+            || !documents.clients.is_empty()
+            || !documents.sources.is_empty()
             || !documents.local_manifests.is_empty();
         notes.add(
             any && !documents.enabled,
@@ -113,9 +126,30 @@ impl Config {
         notes.add(
             documents.enabled
                 && documents.mode == crate::PersistedMode::Require
+                && documents.sources.is_empty()
                 && documents.local_manifests.is_empty(),
             "every operation is refused: `persisted_queries.mode` is `require`, and \
              `persisted_queries.local_manifests` is empty",
+        );
+        let strictness = |mode, require_id| (mode as u8, require_id);
+        let asked = strictness(documents.mode, documents.require_id);
+        let open = documents.clients.iter();
+        let mut open = open.filter(|rule| strictness(rule.mode, rule.require_id) < asked);
+        let open = open.next().filter(|_| documents.enabled);
+        if let Some(rule) = open {
+            notes.0.push(format!(
+                "anybody can say that it is `{}`: its rule in `persisted_queries.clients` allows more than \
+                 `persisted_queries.mode`, and so allows it to everybody",
+                rule.name
+            ));
+        }
+        notes.add(
+            documents.unknown.file.is_some()
+                && !documents.warn_only
+                && documents.mode != crate::PersistedMode::Log
+                && documents.clients.iter().all(|rule| rule.mode != crate::PersistedMode::Log),
+            "`persisted_queries.unknown` has no effect: nothing that is unknown is served and logged; set \
+             `persisted_queries.mode: log` or `persisted_queries.warn_only`",
         );
         notes.add(
             cors.allow_any_origin && cors.allow_credentials && cors.policies.is_empty(),
@@ -199,31 +233,62 @@ impl Config {
             &self.telemetry.exporters.metrics.otlp,
             &self.telemetry.exporters.tracing.otlp,
         );
-        for (key, enabled, endpoint, headers) in [
+        let usage = self.usage.otlp.as_ref().filter(|_| self.usage.enabled);
+        let usage = usage.map(|otlp| ("usage.otlp", true, &otlp.endpoint, &otlp.headers));
+        let exporters = [
             (
-                "metrics",
+                "telemetry.exporters.metrics.otlp",
                 metrics.enabled,
                 &metrics.endpoint,
                 &metrics.headers,
             ),
             (
-                "tracing",
+                "telemetry.exporters.tracing.otlp",
                 tracing.enabled,
                 &tracing.endpoint,
                 &tracing.headers,
             ),
-        ] {
+        ];
+        for (key, enabled, endpoint, headers) in exporters.into_iter().chain(usage) {
             if enabled
                 && !headers.is_empty()
                 && endpoint.0.starts_with("http://")
                 && !is_loopback(&endpoint.0)
             {
                 notes.0.push(format!(
-                    "everybody on the way can read `telemetry.exporters.{key}.otlp.headers`: the endpoint is an `http://` \
+                    "everybody on the way can read `{key}.headers`: the endpoint is an `http://` \
                      one of another machine"
                 ));
             }
         }
+    }
+    /// Sections that say something and are not switched on.
+    fn note_switched_off(&self, notes: &mut Notes) {
+        let costs = &self.demand_control;
+        let nothing = crate::DemandControlOptions::default();
+        notes.add(
+            !costs.enabled && *costs != nothing,
+            "`demand_control` has no effect: `demand_control.enabled` is false, so nothing costs anything",
+        );
+        let nothing = crate::UsageOptions::default();
+        notes.add(
+            !self.usage.enabled && self.usage != nothing,
+            "`usage` has no effect: `usage.enabled` is false, so nothing is counted",
+        );
+        let usage = &self.usage;
+        let is_told = usage.file.path.is_some() || usage.hive.is_some() || usage.otlp.is_some();
+        notes.add(
+            usage.enabled && !is_told,
+            "usage is counted and told to nobody: set `usage.file.path`, `usage.hive` or `usage.otlp`",
+        );
+        let (log, nothing) = (
+            &self.telemetry.access_log,
+            crate::AccessLogOptions::default(),
+        );
+        notes.add(
+            !log.enabled && *log != nothing,
+            "`telemetry.access_log` has no effect: `telemetry.access_log.enabled` is false",
+        );
     }
     /// Keys that another one makes void.
     fn note_without_effect(&self, notes: &mut Notes) {
@@ -288,7 +353,7 @@ impl Notes {
 
 /// The header that a rule writes or copies, if it names one.
 fn written_by_request_rule(rule: &HeaderRule) -> Option<&str> {
-    match rule {
+    match rule.effect() {
         HeaderRule::Propagate {
             rename: Some(name), ..
         }
@@ -297,7 +362,8 @@ fn written_by_request_rule(rule: &HeaderRule) -> Option<&str> {
             ..
         }
         | HeaderRule::Insert { name, .. }
-        | HeaderRule::InsertFrom { name, .. } => Some(name),
-        HeaderRule::Propagate { .. } | HeaderRule::Remove(_) => None,
+        | HeaderRule::InsertFrom { name, .. }
+        | HeaderRule::InsertTemplate { name, .. } => Some(name),
+        HeaderRule::Propagate { .. } | HeaderRule::Remove(_) | HeaderRule::When(..) => None,
     }
 }

@@ -117,15 +117,25 @@ impl ContextEntries {
         said: BTreeMap<String, Box<RawValue>>,
     ) -> Result<(), CoprocessorError> {
         self.check(selection, &said)?;
+        // As it is checked: an entry that is said twice counts once.
+        let said = said
+            .into_iter()
+            .map(|(name, value)| (Box::from(selection.known(&name)), value));
+        let said: BTreeMap<Box<str>, Box<RawValue>> = said.collect();
+        // What goes makes room for what comes, in whichever order they are said.
+        for name in said.keys() {
+            self.remove(name);
+        }
         for (name, value) in said {
-            let name = selection.known(&name);
-            if value.get() == "null" {
-                self.remove(name);
-            } else {
-                self.set(name, value)?;
+            if value.get() != "null" {
+                self.set(&name, value)?;
             }
         }
         Ok(())
+    }
+    /// Bytes of all names and values.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
     /// Whether there is room for what a coprocessor says.
     pub fn check(
@@ -133,18 +143,21 @@ impl ContextEntries {
         selection: &ContextSelection,
         said: &BTreeMap<String, Box<RawValue>>,
     ) -> Result<(), CoprocessorError> {
-        // A name may be said twice, as it is and as it was called once; then too much is counted, not too little.
         let kept = |name: &str| {
             self.entries
                 .get(name)
                 .map_or(0, |v| name.len() + v.get().len())
         };
+        // An entry may be said twice, as it is and as it was called once: the second one counts.
+        let said = said
+            .iter()
+            .map(|(name, value)| (selection.known(name), value.get()));
+        let said: BTreeMap<&str, &str> = said.collect();
         let mut bytes = self.bytes;
         for (name, value) in said {
-            let name = selection.known(name);
-            bytes = bytes.saturating_sub(kept(name));
-            if value.get() != "null" {
-                bytes += name.len() + value.get().len();
+            bytes -= kept(name);
+            if value != "null" {
+                bytes += name.len() + value.len();
             }
         }
         if bytes > CONTEXT_BYTES_MAX {
@@ -261,5 +274,52 @@ mod tests {
         );
         entries.remove("a");
         entries.set("b", large).unwrap();
+    }
+
+    #[test]
+    fn all_or_nothing_is_taken_over_in_whichever_order_it_is_said() {
+        let of = |bytes: usize| raw(&format!("\"{}\"", "x".repeat(bytes)));
+        let said = |all: &[(&str, Box<RawValue>)]| -> BTreeMap<String, Box<RawValue>> {
+            let all = all.iter().cloned();
+            all.map(|(name, value)| (name.to_owned(), value)).collect()
+        };
+        let most = CONTEXT_BYTES_MAX - 1000;
+        let mut entries = ContextEntries::default();
+        entries.set("b", of(most)).unwrap();
+        let swapped = said(&[("a", of(most)), ("b", raw("1"))]);
+        entries.merge(&ContextSelection::All, swapped).unwrap();
+        assert_eq!(entries.get("b").unwrap().get(), "1");
+        // Two names of one entry are one entry, however much it was before.
+        let mut entries = ContextEntries::default();
+        entries.set(JWT_CLAIMS, of(most / 2)).unwrap();
+        let before = entries.bytes();
+        let twice = said(&[
+            (JWT_CLAIMS, raw("1")),
+            ("apollo_authentication::JWT::claims", raw("2")),
+            ("a", of(most)),
+        ]);
+        entries.merge(&ContextSelection::Deprecated, twice).unwrap();
+        assert_eq!(entries.get(JWT_CLAIMS).unwrap().get(), "2");
+        assert!(entries.bytes() > before);
+        // The one that does not count may be as large as it likes.
+        let larger = said(&[
+            (JWT_CLAIMS, of(most)),
+            ("apollo_authentication::JWT::claims", raw("2")),
+        ]);
+        entries
+            .merge(&ContextSelection::Deprecated, larger)
+            .unwrap();
+        assert_eq!(entries.get(JWT_CLAIMS).unwrap().get(), "2");
+        let too_much = said(&[
+            (JWT_CLAIMS, raw("null")),
+            ("apollo_authentication::JWT::claims", of(1000)),
+        ]);
+        let refused = entries.merge(&ContextSelection::Deprecated, too_much);
+        assert_eq!(refused, Err(CoprocessorError::Context(CONTEXT_BYTES_MAX)));
+        assert_eq!(
+            entries.get(JWT_CLAIMS).unwrap().get(),
+            "2",
+            "nothing is taken over"
+        );
     }
 }

@@ -13,6 +13,20 @@ use crate::error::CoprocessorError;
 /// Headers by name, as a reply says them.
 pub type ReplyHeaders = BTreeMap<String, Vec<String>>;
 
+/// Most names of headers that anybody may say: tables of them have an end.
+const NAMES_MAX: usize = 1_000;
+
+/// Room for what is said, if that is not too much.
+fn room_for(said: &ReplyHeaders) -> Result<HeaderMap, CoprocessorError> {
+    if said.len() > NAMES_MAX {
+        let found = said.len();
+        return Err(CoprocessorError::Header(format!(
+            "(there are {found} names; at most {NAMES_MAX} are taken)"
+        )));
+    }
+    Ok(HeaderMap::with_capacity(said.len()))
+}
+
 /// Who is on the other side of headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
@@ -92,7 +106,7 @@ pub fn replaced(
     said: &ReplyHeaders,
     peer: Peer,
 ) -> Result<HeaderMap, CoprocessorError> {
-    let mut out = HeaderMap::with_capacity(said.len());
+    let mut out = room_for(said)?;
     for (name, values) in said {
         let name = header_name(name)?;
         if peer.keeps(&name) || is_nominated(said, &name, peer) {
@@ -143,7 +157,7 @@ pub fn of_break(
     said: &ReplyHeaders,
     peer: Peer,
 ) -> Result<HeaderMap, CoprocessorError> {
-    let mut out = HeaderMap::with_capacity(said.len());
+    let mut out = room_for(said)?;
     for (name, values) in said {
         let name = header_name(name)?;
         let is_echo = request.is_some_and(|request| {

@@ -63,8 +63,6 @@ pub struct Message<'a> {
     pub has_next: Option<bool>,
     /// The plan, a JSON text.
     pub query_plan: Option<&'a str>,
-    /// Whether it is a part that comes after the first; not told.
-    pub is_later_part: bool,
 }
 
 impl<'a> Message<'a> {
@@ -85,7 +83,6 @@ impl<'a> Message<'a> {
             status_code: None,
             has_next: None,
             query_plan: None,
-            is_later_part: false,
         }
     }
 

@@ -34,6 +34,14 @@ pub enum ReplyBody {
 }
 
 impl ReplyBody {
+    /// How long it is.
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
+        match self {
+            ReplyBody::Text(text) => text.len(),
+            ReplyBody::Json(json) => json.len(),
+        }
+    }
     /// As the body of an HTTP message.
     pub fn into_bytes(self) -> Bytes {
         match self {

@@ -51,6 +51,10 @@ impl Stage {
     pub fn body_is_text(self) -> bool {
         matches!(self, Stage::RouterRequest | Stage::RouterResponse)
     }
+    /// Whether it is about a request to a subgraph, or its answer.
+    pub fn is_of_subgraph(self) -> bool {
+        matches!(self, Stage::SubgraphRequest | Stage::SubgraphResponse)
+    }
     /// Whether it is about something on its way back to the client.
     pub fn is_response(self) -> bool {
         matches!(

@@ -14,7 +14,9 @@ use ogive_schema::{ConstValue, FieldId, InputId, OperationKind, Schema, Type, Ty
 use crate::{
     LIST_SIZE, MUTATION, evaluate,
     place::{self, Alternatives, PAIRS_MAX, Part},
-    program::{ABSENT, FieldOperands, FieldRow, Operand, Operands, Program, Step, Value},
+    program::{
+        ABSENT, FieldOperands, FieldRow, Operand, Operands, Program, Step, Value, VariantRow,
+    },
     values,
 };
 
@@ -68,6 +70,7 @@ pub fn compile(
         conditions: Vec::new(),
         paths: Vec::new(),
         fields: Vec::new(),
+        rows: Vec::new(),
         known: FastMap::default(),
         known_paths: FastMap::default(),
         known_conditions: FastMap::default(),
@@ -105,6 +108,8 @@ pub fn compile(
         total,
         variables: operation.variables.len() as u32,
         fields: compiler.fields,
+        variants: compiler.rows,
+        has_fields: settings.fields,
     }
 }
 
@@ -145,7 +150,12 @@ struct Variant {
 #[derive(PartialEq, Eq, Hash)]
 enum Known {
     Given(u32, u32),
+    Default(u32, u64),
     Input(u32, TypeId, Option<u32>),
+}
+
+fn constant(size: Option<u64>) -> Operand {
+    size.map_or(NOTHING, |size| Operand::Const(Value::of(size)))
 }
 
 struct Compiler<'a> {
@@ -160,6 +170,7 @@ struct Compiler<'a> {
     conditions: Vec<Vec<ogive_operation::Clause>>,
     paths: Vec<Vec<InputId>>,
     fields: Vec<FieldRow>,
+    rows: Vec<VariantRow>,
     known: FastMap<Known, Operand>,
     known_paths: FastMap<Vec<InputId>, u32>,
     known_conditions: FastMap<CondId, u32>,
@@ -276,24 +287,28 @@ impl<'a> Compiler<'a> {
             let below = below.unwrap_or(Operand::ZERO);
             let first = variants.len();
             let mut size = Operand::Const(Value::of(1));
-            let (mut args, mut weight) = (Vec::new(), 0);
-            for variant in self.variants(node, field) {
+            let own = self.variants(node, field);
+            let is_only = own.len() == 1;
+            for variant in own {
                 let (cost, of) = self.field(*id, node, set, variant.row, below);
                 size = of.size;
-                args.push(of.args);
-                weight = of.weight.max(weight);
+                if self.settings.fields {
+                    self.rows.push(VariantRow {
+                        node: *id,
+                        types: (!is_only).then(|| variant.types.clone()),
+                        args: of.args,
+                        weight: of.weight,
+                    });
+                }
                 variants.push((node.key, variant.types, cost));
             }
             if self.settings.fields {
                 let costs = variants[first..].iter().map(|(_, _, cost)| *cost);
                 let cost = self.max(costs.collect());
-                let args = self.max(args);
                 self.fields.push(FieldRow {
                     node: *id,
                     size,
                     cost,
-                    args,
-                    weight,
                 });
             }
         }
@@ -495,7 +510,6 @@ impl<'a> Compiler<'a> {
     /// What one `@listSize` says of a list, [`ABSENT`] if nothing.
     fn said(&mut self, id: FieldNodeId, node: &FieldNode, size: &ListSize) -> Operand {
         let mut given: Vec<Operand> = Vec::new();
-        let mut has_default = false;
         for slicing in &size.slicing {
             let input = &self.schema.inputs[slicing.input];
             let name = self.schema.name(input.name);
@@ -503,14 +517,15 @@ impl<'a> Compiler<'a> {
             let arg = node.args.iter().find(|arg| *arg.name == *name);
             let (value, default) = match arg {
                 Some(arg) => self.given(slicing.input, &arg.value, &slicing.path, default),
-                None => (NOTHING, self.default(slicing.input, default, &slicing.path)),
+                None => {
+                    let size = self.default(slicing.input, default, &slicing.path);
+                    (NOTHING, constant(size))
+                }
             };
-            has_default |= default.is_some();
-            let default = default.map_or(NOTHING, |size| Operand::Const(Value::of(size)));
             given.extend([value, default]);
         }
         let assumed = size.assumed.map(u64::from).unwrap_or(ABSENT);
-        let one = Some((id, has_default)).filter(|_| size.exactly_one);
+        let one = Some(id).filter(|_| size.exactly_one);
         self.largest_given(given, assumed, one)
     }
 
@@ -526,7 +541,7 @@ impl<'a> Compiler<'a> {
         &mut self,
         given: Vec<Operand>,
         fallback: u64,
-        one: Option<(FieldNodeId, bool)>,
+        one: Option<FieldNodeId>,
     ) -> Operand {
         let fixed = given.iter().map(|operand| match operand {
             Operand::Const(amount) => Some(*amount),
@@ -552,14 +567,15 @@ impl<'a> Compiler<'a> {
         value: &ArgValue,
         path: &[InputId],
         default: Option<&ConstValue>,
-    ) -> (Operand, Option<u64>) {
+    ) -> (Operand, Operand) {
         match (value, path) {
             (ArgValue::Const(value), _) => {
                 let size = self.constant(input, value, path).unwrap_or(ABSENT);
-                (Operand::Const(Value::of(size)), None)
+                (Operand::Const(Value::of(size)), NOTHING)
             }
             (ArgValue::Variable(variable), _) => {
-                let default = self.default(input, default, path);
+                let size = self.default(input, default, path);
+                let default = self.unless_given(*variable, size);
                 let path = self.path(path);
                 let known = Known::Given(*variable, path);
                 if let Some(operand) = self.known.get(&known) {
@@ -572,7 +588,7 @@ impl<'a> Compiler<'a> {
             }
             (ArgValue::List(items), []) => {
                 let length = items.len() as u64;
-                (Operand::Const(Value::of(length)), None)
+                (Operand::Const(Value::of(length)), NOTHING)
             }
             (ArgValue::Object(fields), [first, rest @ ..]) => {
                 let schema = self.schema;
@@ -581,11 +597,25 @@ impl<'a> Compiler<'a> {
                 let default = field.default.as_ref();
                 match fields.iter().find(|(field, _)| **field == *name) {
                     Some((_, value)) => self.given(*first, value, rest, default),
-                    None => (NOTHING, self.default(*first, default, rest)),
+                    None => (NOTHING, constant(self.default(*first, default, rest))),
                 }
             }
-            _ => (NOTHING, None),
+            _ => (NOTHING, NOTHING),
         }
+    }
+
+    /// A default that counts where a variable has no value.
+    fn unless_given(&mut self, variable: u32, size: Option<u64>) -> Operand {
+        let Some(number) = size else {
+            return NOTHING;
+        };
+        let known = Known::Default(variable, number);
+        if let Some(operand) = self.known.get(&known) {
+            return *operand;
+        }
+        let operand = self.step(Step::Default { variable, number });
+        self.known.insert(known, operand);
+        operand
     }
 
     fn default(

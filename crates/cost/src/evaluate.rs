@@ -2,6 +2,7 @@
 
 use ogive_federation::Costs;
 use ogive_operation::{FieldNodeId, Variables};
+use ogive_plan::FieldCost;
 use ogive_schema::Schema;
 
 use crate::{
@@ -27,14 +28,6 @@ pub struct FieldEstimate {
     pub size: u64,
     /// What it costs on one object, with all of its selections.
     pub cost: u64,
-}
-
-/// What one field costs on one object, without its selections.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NodeCost {
-    pub(crate) field: FieldNodeId,
-    pub(crate) args: u64,
-    pub(crate) item: u64,
 }
 
 /// Room for the results of steps, to be used again.
@@ -79,21 +72,28 @@ impl Program {
         rows.collect()
     }
 
-    /// What each field costs on one object: its arguments, and each of its items without selections. In the order of the
-    /// operation's fields; nothing if the program was compiled without [`fields`](crate::Settings::fields).
-    pub(crate) fn evaluate_nodes(
+    /// What each variant of a field costs on one object: its arguments, and each of its items without selections. Nothing
+    /// if the program was compiled without [`fields`](crate::Settings::fields).
+    pub(crate) fn evaluate_variants(
         &self,
         (schema, costs): (&Schema, &Costs),
         variables: &Variables,
         scratch: &mut Scratch,
-    ) -> Vec<NodeCost> {
-        self.run(schema, costs, variables, scratch);
-        let rows = self.fields.iter().map(|row| NodeCost {
-            field: row.node,
+    ) -> Vec<FieldCost> {
+        if !self.variants_are_fixed() {
+            self.run(schema, costs, variables, scratch);
+        }
+        let rows = self.variants.iter().map(|row| FieldCost {
             args: get(row.args, &scratch.results).number,
             item: row.weight,
         });
         rows.collect()
+    }
+
+    /// Whether what the variants of all fields cost depends on no variable.
+    pub fn variants_are_fixed(&self) -> bool {
+        let mut rows = self.variants.iter();
+        rows.all(|row| matches!(row.args, Operand::Const(_)))
     }
 
     fn run(&self, schema: &Schema, costs: &Costs, variables: &Variables, scratch: &mut Scratch) {
@@ -109,6 +109,10 @@ impl Program {
                     let path = path.map_or(&[][..], Vec::as_slice);
                     let size = text.and_then(|text| input.size(text, path));
                     Value::of(size.unwrap_or(ABSENT))
+                }
+                Step::Default { variable, number } => {
+                    let is_absent = text(variables, *variable).is_none();
+                    Value::of(if is_absent { *number } else { ABSENT })
                 }
                 Step::Input {
                     variable,
@@ -169,12 +173,14 @@ impl Program {
 pub(crate) fn size(
     pairs: impl Iterator<Item = (Value, Value)>,
     fallback: u64,
-    one: Option<(FieldNodeId, bool)>,
+    one: Option<FieldNodeId>,
 ) -> Value {
-    let (mut most, mut present, mut is_said) = (Value::ZERO, 0_usize, false);
+    let (mut most, mut present) = (Value::ZERO, 0_usize);
+    let (mut is_said, mut has_default) = (false, false);
     for (given, default) in pairs {
         let is_given = given.number != ABSENT;
         present += usize::from(is_given);
+        has_default |= default.number != ABSENT;
         let size = if is_given { given } else { default };
         let number = Some(size.number).filter(|size| *size != ABSENT);
         is_said |= number.is_some();
@@ -186,12 +192,10 @@ pub(crate) fn size(
     }
     match one {
         // A default of the schema is as good as a value of the operation.
-        Some((node, default)) if most.broken == 0 && present != 1 && (present > 0 || !default) => {
-            Value {
-                broken: node.0.saturating_add(1),
-                ..most
-            }
-        }
+        Some(node) if most.broken == 0 && present != 1 && (present > 0 || !has_default) => Value {
+            broken: node.0.saturating_add(1),
+            ..most
+        },
         _ => most,
     }
 }

@@ -13,19 +13,19 @@
 //! - Arithmetic saturates. Nothing here panics, whatever the schema says.
 //!
 //! Reading order: [`program`], `compile`, `evaluate`, `values` (costs and sizes in variables),
-//! `answer` (what an answer did cost). Tests: `tests/it/cases.rs`, and `tests/it/expansion.rs`, which expands operations in full and compares.
+//! `output` (what an answer did cost, at the places of its plan). Tests: `tests/it/cases.rs`, and `tests/it/expansion.rs`, which expands operations in full and compares.
 
-mod answer;
 mod compile;
 mod evaluate;
+mod output;
 mod place;
 pub mod program;
 pub mod report;
 mod values;
 
-pub use answer::AnswerCosts;
 pub use compile::{Settings, compile};
 pub use evaluate::{Estimate, FieldEstimate, Scratch};
+pub use output::OutputProgram;
 pub use program::Program;
 
 /// What a mutation costs before any of its fields.

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use ogive_base::BitSet;
 use ogive_operation::{Clause, FieldNodeId};
 use ogive_schema::{InputId, TypeId};
 
@@ -69,18 +70,20 @@ pub(crate) type Operands = Range<u32>;
 pub(crate) enum Step {
     /// The number, or the length of the list, at a path of a variable's value.
     Given { variable: u32, path: u32 },
+    /// A number where a variable has no value at all: `null` is one.
+    Default { variable: u32, number: u64 },
     /// What a variable's value costs as a value of this type; `weight`: of the argument that it is given to.
     Input {
         variable: u32,
         ty: TypeId,
         weight: Option<u32>,
     },
-    /// The largest of sizes, which are given in pairs with their defaults, else `fallback`. `one`: the field that has to be given exactly one of them, and whether
-    /// none will do as well, since the schema has a default.
+    /// The largest of sizes, which are given in pairs with their defaults, else `fallback`. `one`: the field that has to be given
+    /// exactly one of them, if no default says any.
     Size {
         given: Operands,
         fallback: u64,
-        one: Option<(FieldNodeId, bool)>,
+        one: Option<FieldNodeId>,
     },
     /// A field: its arguments, and for each item its weight and selections. `cond`: index of the condition.
     Field {
@@ -110,6 +113,14 @@ pub(crate) struct FieldRow {
     pub(crate) node: FieldNodeId,
     pub(crate) size: Operand,
     pub(crate) cost: Operand,
+}
+
+/// What a field costs on one object of some types, without its selections.
+#[derive(Clone, Debug)]
+pub(crate) struct VariantRow {
+    pub(crate) node: FieldNodeId,
+    /// The types; `None`: all that the field is for.
+    pub(crate) types: Option<BitSet>,
     pub(crate) args: Operand,
     pub(crate) weight: u64,
 }
@@ -127,6 +138,10 @@ pub struct Program {
     pub(crate) variables: u32,
     /// Nothing unless asked for.
     pub(crate) fields: Vec<FieldRow>,
+    /// The same.
+    pub(crate) variants: Vec<VariantRow>,
+    /// Whether it was.
+    pub(crate) has_fields: bool,
 }
 
 impl Program {
@@ -139,11 +154,16 @@ impl Program {
         size_of_val(&self.steps[..])
             + size_of_val(&self.operands[..])
             + size_of_val(&self.fields[..])
+            + size_of_val(&self.variants[..])
             + self.conditions.len() * size_of::<Vec<Clause>>()
             + clauses.sum::<usize>()
             + paths.sum::<usize>()
     }
 
+    /// Whether it was compiled with [`fields`](crate::Settings::fields).
+    pub fn has_fields(&self) -> bool {
+        self.has_fields
+    }
     /// Number of steps; 0 if the cost does not depend on variables.
     pub fn len(&self) -> usize {
         self.steps.len()

@@ -5,15 +5,16 @@
 
 use std::cell::Cell;
 
-use ogive_base::FastSet;
+use ogive_base::{FastSet, id::Id as _};
 use ogive_failure::{ErrorCode, codes};
-use ogive_plan::ShapeId;
+use ogive_plan::{Plan, ShapeId};
 
 use crate::{
+    error_rules::{ErrorRules, ShownError},
     failure_report::FailureRecord,
     graphql_error::{GraphqlError, Path, PathStep},
     limits::ExecuteLimits,
-    store::RecordId,
+    store::{RecordId, Source},
 };
 
 /// How many errors there are.
@@ -63,6 +64,8 @@ pub(crate) struct Errors<'p> {
     of_objects: Vec<ObjectError>,
     /// Objects that were looked at to find the places of errors.
     looked_at: Cell<u64>,
+    /// What clients are told instead.
+    rules: Option<(&'p dyn ErrorRules, &'p Plan)>,
 }
 
 impl<'p> Errors<'p> {
@@ -75,6 +78,14 @@ impl<'p> Errors<'p> {
             news: Vec::new(),
             of_objects: Vec::new(),
             looked_at: Cell::new(0),
+            rules: None,
+        }
+    }
+    /// The same by rules for what clients are told.
+    pub(crate) fn ruled(self, rules: Option<&'p dyn ErrorRules>, plan: &'p Plan) -> Self {
+        Errors {
+            rules: rules.map(|rules| (rules, plan)),
+            ..self
         }
     }
 
@@ -142,11 +153,14 @@ impl<'p> Errors<'p> {
         FailureRecord::note(&mut self.news, error, places);
     }
 
-    pub(crate) fn push(&mut self, stage: Stage, error: GraphqlError<'p>) {
+    pub(crate) fn push(&mut self, stage: Stage, mut error: GraphqlError<'p>) {
         self.note(&error, 1);
         if self.is_full() {
             self.left_out += 1;
             return;
+        }
+        if let Some((rules, plan)) = self.rules {
+            rewrite(rules, plan, stage, &mut error);
         }
         if let (Some(reported), Some(path)) = (&mut self.reported, &error.path) {
             add_prefixes(reported, path);
@@ -178,7 +192,10 @@ impl<'p> Errors<'p> {
     pub(crate) fn forget_paths(&mut self, has_value: impl Fn(&[PathStep<'p>]) -> bool) {
         self.reported = None;
         for (_, error) in &mut self.list {
-            let stays = error.code == codes::SUBREQUEST_LIST_MISMATCH.as_str();
+            let is_mismatch = |code: &str| code == codes::SUBREQUEST_LIST_MISMATCH.as_str();
+            // A rule may have given it another code.
+            let stays =
+                is_mismatch(&error.code) || error.own_code.as_deref().is_some_and(is_mismatch);
             if !stays && error.path.as_deref().is_some_and(&has_value) {
                 error.path = None;
             }
@@ -203,6 +220,44 @@ impl<'p> Errors<'p> {
             error.write(out);
         }
         out.push(b']');
+    }
+}
+
+/// Lets rules say what clients are told of an error.
+fn rewrite(rules: &dyn ErrorRules, plan: &Plan, stage: Stage, error: &mut GraphqlError<'_>) {
+    let fetch = match stage {
+        Stage::Fetch(rank) => Some(Source::of_rank(rank).fetch()),
+        Stage::Respond => None,
+    };
+    // Those that are prefetched come after the fetches.
+    let whole = fetch.and_then(|id| match id.index().checked_sub(plan.fetches.len()) {
+        Some(at) => plan.reusable().prefetches.get(at).map(|part| part.fetch),
+        None => Some(id),
+    });
+    let asked = whole.and_then(|id| plan.fetches.get(id));
+    let subgraph = error.subgraph.or(asked.map(|fetch| fetch.subgraph));
+    let subgraph = subgraph.and_then(|at| plan.subgraphs.get(at as usize));
+    let path = error.path.as_deref().unwrap_or_default();
+    let keys = path.iter().filter_map(|step| match step {
+        PathStep::Key(key) => Some(*key),
+        PathStep::Index(_) => None,
+    });
+    let keys: Vec<&str> = keys.collect();
+    let own_code = error.code.clone();
+    let mut shown = ShownError {
+        subgraph: subgraph.map(|name| &**name),
+        path: &keys,
+        code: &mut error.code,
+        message: &mut error.message,
+        extensions: &mut error.extensions,
+        names_service: true,
+    };
+    rules.rewrite(&mut shown);
+    if !shown.names_service {
+        error.service = None;
+    }
+    if error.own_code.is_none() && own_code != error.code {
+        error.own_code = Some(own_code);
     }
 }
 

@@ -5,16 +5,20 @@
 
 use std::{cell::Cell, future::ready};
 
-use ogive_plan::{OperationKind, Plan};
+use ogive_plan::{FetchId, OperationKind, Plan};
 
+use crate::error_rules::ErrorRules;
 use crate::{
     condition::Conditions,
     failure_report::FailureReport,
     gather::Gathered,
     request,
-    run::{ExecuteInput, ExecuteOutput, execute},
-    stream_scan::StreamScan,
-    transport::{Event, RequestLimits, SubgraphRequest, Transport, TransportFuture, no_events},
+    run::{ExecuteInput, ExecuteOutput, Run, execute},
+    stream_scan::{StreamScan, StreamScans},
+    transport::{
+        Event, RequestLimits, SubgraphRequest, SubgraphResponse, Transport, TransportFuture,
+        no_events,
+    },
 };
 
 /// The request that opens the source of a subscription; `None` if there is nothing to ask, or the limits do not let it:
@@ -50,6 +54,23 @@ pub async fn execute_event(
         event: Cell::new(Some(event)),
     };
     execute(plan, input, &transport).await
+}
+
+/// The same at once, if nothing else belongs to the response; `None`: something does. The transport is sent nothing.
+pub fn answer_event(
+    plan: &Plan,
+    input: ExecuteInput<'_>,
+    transport: &dyn Transport,
+    event: &SubgraphResponse,
+) -> Option<ExecuteOutput> {
+    let [_] = plan.fetches.as_slice() else {
+        return None;
+    };
+    let conditions = Conditions::evaluate(plan, input.variables, input.granted);
+    let streams = StreamScans::new(plan, conditions.for_patterns(), &input.limits);
+    let mut run = Run::new(plan, &input, transport, (&conditions, &streams));
+    run.answered(FetchId(0), event.clone());
+    Some(run.finish())
 }
 
 /// A transport whose source has answered. What else a subscription asks are queries.
@@ -91,6 +112,9 @@ impl Transport for AfterEvent<'_> {
     }
     fn names_service(&self, subgraph: u32) -> bool {
         self.transport.names_service(subgraph)
+    }
+    fn error_rules(&self) -> Option<&dyn ErrorRules> {
+        self.transport.error_rules()
     }
     fn failed(&self, failure: &FailureReport<'_>) {
         self.transport.failed(failure);

@@ -32,7 +32,8 @@ pub struct FailureReport<'a> {
     pub places: u32,
     /// The HTTP status of the answer, if there was one.
     pub status: Option<u16>,
-    /// The answer, if that is what is wrong; of an answer that has been read, only those who report nothing themselves.
+    /// The answer, if that is what is wrong; of an answer that has been read, only those who report nothing themselves. Of one
+    /// value that is wrong, what kind of value it is.
     pub answer: Option<&'a [u8]>,
 }
 
@@ -61,6 +62,8 @@ pub(crate) struct FailureRecord {
     cause: Cow<'static, str>,
     path: String,
     places: u32,
+    /// What kind of value is wrong, of an answer that has been read.
+    value: Option<Box<str>>,
 }
 
 impl FailureRecord {
@@ -91,6 +94,7 @@ impl FailureRecord {
             cause: cause.clone(),
             path: dotted(error.path.as_deref().unwrap_or_default()),
             places,
+            value: error.value.clone(),
         });
     }
 
@@ -109,6 +113,16 @@ impl FailureRecord {
             places: self.places,
             status: answer.map(|(status, _)| status),
             answer: answer.map(|(_, body)| body).filter(|_| !self.is_reported),
+        }
+    }
+
+    /// The failure of what was found when the response was written. `status`: that of all answers of a subgraph, if they
+    /// have one.
+    pub(crate) fn of_value(&self, status: impl FnOnce(u32) -> Option<u16>) -> FailureReport<'_> {
+        FailureReport {
+            status: self.subgraph.and_then(status),
+            answer: self.value.as_deref().map(str::as_bytes),
+            ..self.failure(None, None)
         }
     }
 }

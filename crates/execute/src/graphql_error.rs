@@ -30,6 +30,8 @@ pub(crate) struct GraphqlError<'p> {
     pub(crate) own_code: Option<Cow<'static, str>>,
     /// What operators are told instead of the message.
     pub(crate) cause: Option<Cow<'static, str>>,
+    /// What kind of value is wrong, for operators. Not the value: it may be anything, also what nobody may log.
+    pub(crate) value: Option<Box<str>>,
     /// The subgraph to blame, where that is not the one whose answer is read.
     pub(crate) subgraph: Option<u32>,
     /// Whether the subgraph reported it itself.
@@ -46,6 +48,7 @@ impl<'p> GraphqlError<'p> {
             extensions: Bytes::new(),
             own_code: None,
             cause: None,
+            value: None,
             subgraph: None,
             is_reported: false,
         }

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`transport`] (what it needs from below), [`run`] (stop 4: execute), `store` (where values live),
 //! `gather`, `request` and `operation_names` (what a subgraph is asked), `reuse` (what it need not be asked again), `answer`, `envelope`, `lookups`, `scan`, `lane` and `duplicates` (what becomes of its answer), `ahead` (what is known of it when it is whole), `respond` and `leaf`
-//! (stop 5), [`incremental`] (both, in parts), `events` (subscriptions), `errors` and `failure_report` (what clients and
+//! (stop 5), `value_costs` (what it costs), [`incremental`] (both, in parts), `events` (subscriptions), `errors` and `failure_report` (what clients and
 //! operators are told), [`limits`].
 //!
 //! Invariants: nothing a subgraph answers can make this crate panic, loop, recurse or exceed [`ExecuteLimits`]; the
@@ -12,6 +12,7 @@
 mod answer;
 mod condition;
 mod envelope;
+mod error_rules;
 mod errors;
 mod events;
 mod failure_report;
@@ -36,8 +37,10 @@ mod store;
 mod stream_scan;
 pub mod transport;
 mod unauthorized;
+mod value_costs;
 
-pub use events::{execute_event, source_request};
+pub use error_rules::{ErrorRules, ShownError};
+pub use events::{answer_event, execute_event, source_request};
 pub use failure_report::FailureReport;
 pub use limits::{ExecuteLimits, ExecuteOptions, Reuse};
 pub use operation_names::{NamedSubgraphs, OperationNames};

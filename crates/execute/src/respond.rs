@@ -14,7 +14,8 @@ use ogive_base::FastMap;
 use ogive_failure::{ErrorCode, codes};
 use ogive_json::{Kind, ScanError, Scanner, write_string};
 use ogive_plan::{
-    Derived, Layout, LayoutId, LeafKind, OutField, OutSource, OutStep, Plan, ShapeId, SlotIndex,
+    Derived, Layout, LayoutId, LeafKind, OutField, OutSource, OutStep, OutputCosts, Plan,
+    RuntimeType, ShapeId, SlotIndex,
 };
 
 use crate::{
@@ -25,7 +26,7 @@ use crate::{
     leaf,
     output::{Output, Position, ResponseBody},
     shown::{LOOKED_AT_ALL_MAX, has_value, lacks_type},
-    store::{ListRange, RecordId, Slots, Store, TypeState, Value},
+    store::{ListRange, RawRange, RecordId, Slots, Store, TypeState, Value},
 };
 
 /// What the response is made from.
@@ -47,6 +48,8 @@ pub(crate) struct Responded {
     pub(crate) errors_total: usize,
     /// What operators were not told of yet.
     pub(crate) news: Vec<FailureRecord>,
+    /// What it costs, if that was asked for.
+    pub(crate) cost: Option<u64>,
 }
 
 /// Which entries of the output lists are written. What is told of frames is for those who want to know what was written
@@ -70,6 +73,32 @@ pub(crate) trait Filter {
     fn streams(&mut self, record: RecordId, entry: usize);
     /// How many of the frames are around what is written.
     fn base(&self) -> usize;
+
+    /// Whether what follows is asked: then somebody counts what is written.
+    const COUNTS: bool = false;
+    /// An object is about to begin.
+    #[inline(always)]
+    fn enter(&mut self, _: RecordId, _: LayoutId, _: Option<RuntimeType>) {}
+    /// An entry of the innermost object's output is written.
+    #[inline(always)]
+    fn member(&mut self, _: usize) {}
+    /// Its value is a leaf that is used as it stands, or a list of such.
+    #[inline(always)]
+    fn leaf(&mut self, _: &Store<'_>, _: RawRange, _lists: u8) {}
+    /// A leaf, or an item of a list of such.
+    #[inline(always)]
+    fn scalar(&mut self) {}
+    /// An object that is used as it stands, or a list of such.
+    #[inline(always)]
+    fn value(&mut self, _: &Store<'_>, _: &Conditions, _: RawRange, _lists: u8) {}
+    /// What was counted so far...
+    #[inline(always)]
+    fn mark(&self) -> u64 {
+        0
+    }
+    /// ... and only that: all since was taken back.
+    #[inline(always)]
+    fn reset(&mut self, _: u64) {}
 }
 
 /// How many items of a list are written at first; none if what was asked for makes no sense.
@@ -141,19 +170,40 @@ pub(crate) fn write_object<V: Filter>(
     }
 }
 
+mod counted;
 mod items;
+pub(crate) use counted::{Counted, CountedFields};
 pub(crate) use items::{Item, leaf_items, write_item};
 
 /// Writes the response.
-pub(crate) fn respond(mut input: Respond<'_, '_>) -> Responded {
+pub(crate) fn respond(input: Respond<'_, '_>) -> Responded {
+    respond_with(input, Whole).0
+}
+
+/// Writes the response and counts what it costs.
+pub(crate) fn respond_counted(input: Respond<'_, '_>, costs: &OutputCosts) -> Responded {
+    let counted = Counted::new(Whole, costs, costs.base);
+    let (responded, counted) = respond_with(input, counted);
+    let cost = counted.map_or(costs.base, |counted| counted.cost());
+    Responded {
+        cost: Some(cost),
+        ..responded
+    }
+}
+
+/// Also gives the filter, unless nothing that was written was of use.
+#[inline(always)]
+fn respond_with<V: Filter>(mut input: Respond<'_, '_>, filter: V) -> (Responded, Option<V>) {
     forget_paths(&mut input);
     let out = Output::new(input.store);
-    let mut emit = Emit::new(input, out, Whole);
+    let mut emit = Emit::new(input, out, filter);
+    let mut is_whole = true;
     emit.out.literal(b"{\"data\":");
     emit.open_object(Store::ROOT, Plan::ROOT);
     emit.walk();
     if emit.out.is_too_long() {
         emit.out.restart();
+        is_whole = false;
         emit.out.literal(b"{\"data\":null");
         let message = "The limit response_bytes_max was reached.";
         let error = GraphqlError::new(codes::EXECUTION_LIMIT_EXCEEDED, message);
@@ -167,12 +217,14 @@ pub(crate) fn respond(mut input: Respond<'_, '_>) -> Responded {
         emit.errors.write(out.text());
     }
     out.byte(b'}');
-    Responded {
+    let responded = Responded {
         body: out.finish(),
         errors: n_errors,
         errors_total: total,
         news,
-    }
+        cost: None,
+    };
+    (responded, is_whole.then_some(emit.filter))
 }
 
 struct Emit<'e, 'p, V> {
@@ -300,6 +352,11 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                         && range.is_verbatim()
                     {
                         let key = &self.derived.keys[step.key as usize];
+                        if V::COUNTS {
+                            let lists = layout.output[at].wrapping.lists();
+                            self.filter.member(at);
+                            self.filter.leaf(self.store, *range, lists);
+                        }
                         self.out.put_member(first, key, *range);
                         first = false;
                         at += 1;
@@ -310,6 +367,9 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                         && let Some(slot) = step.object
                         && let Some(Value::Record(below)) = values.get(usize::from(slot))
                     {
+                        if V::COUNTS {
+                            self.filter.member(*next);
+                        }
                         *next += 1;
                         let first = std::mem::replace(empty, false);
                         self.out
@@ -394,6 +454,9 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                 before = earlier[entry as usize];
             }
         }
+        if V::COUNTS {
+            self.filter.member(at);
+        }
         let first = std::mem::replace(empty, false);
         let key = self.derived.outputs[id][at].key;
         let key = &self.derived.keys[key as usize];
@@ -411,6 +474,9 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             && let Value::Raw(range) = self.store.value(record, slot)
             && range.is_verbatim()
         {
+            if V::COUNTS {
+                self.filter.leaf(self.store, range, field.wrapping.lists());
+            }
             return self.out.put_member(first, key, range);
         }
         self.out.put_key(first, key);
@@ -453,7 +519,12 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             }
             Value::Record(record) if layer == 0 => self.put_object(record),
             // The whole value was found to be what the client may see.
-            Value::Raw(range) if range.is_verbatim() => self.out.put(range),
+            Value::Raw(range) if range.is_verbatim() => {
+                if V::COUNTS {
+                    self.filter.value(self.store, self.conditions, range, layer);
+                }
+                self.out.put(range);
+            }
             value => self.put_null(Null {
                 explained: value == Value::Failed,
             }),
@@ -501,7 +572,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         }
         if !explained && (self.only_counts() || !self.is_explained()) {
             let message = || Cow::Borrowed("The object's concrete type is unknown.");
-            self.push_error(codes::SUBREQUEST_UNEXPECTED_TYPE, message, &[]);
+            self.push_error(codes::SUBREQUEST_UNEXPECTED_TYPE, message, &[], None);
         }
         self.put_null(Null { explained: true });
     }
@@ -510,17 +581,22 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
     fn put_refused(&mut self) {
         self.nulls += 1;
         let message = || Cow::Borrowed("Unauthorized field or type");
-        self.push_error(codes::UNAUTHORIZED_FIELD_OR_TYPE, message, &[]);
+        self.push_error(codes::UNAUTHORIZED_FIELD_OR_TYPE, message, &[], None);
         self.put_null(Null { explained: true });
     }
 
     #[inline(always)]
     fn open_object(&mut self, record: RecordId, id: LayoutId) {
         if V::WHOLE
+            && !V::COUNTS
             && let Some(duplicate) = self.store.duplicate(record)
             && self.open_duplicate(record, duplicate)
         {
             return;
+        }
+        if V::COUNTS {
+            let ty = self.store.known_type(record);
+            self.filter.enter(record, id, ty);
         }
         self.filter.begin(Some((record, id)));
         self.frames.push(Frame::Object {
@@ -641,6 +717,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         let store = self.store;
         match value {
             Value::Raw(range) if range.is_verbatim() => {
+                self.filter.leaf(store, range, field.wrapping.lists());
                 self.out.put(range);
                 Ok(())
             }
@@ -651,13 +728,19 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                     if self.out.is_too_long() {
                         return Ok(());
                     }
-                    return self
+                    let before = self.filter.mark();
+                    let written = self
                         .put_leaves(field, kind, raw)
                         .unwrap_or(Err(Null { explained: false }));
+                    if written.is_err() {
+                        self.filter.reset(before);
+                    }
+                    return written;
                 }
                 if let Some(Cow::Borrowed(same)) = leaf::check(self.plan, kind, raw)
                     && same.len() == raw.len()
                 {
+                    self.filter.scalar();
                     self.out.put(range);
                     return Ok(());
                 }
@@ -671,6 +754,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
 
     fn put_scalar(&mut self, kind: LeafKind, raw: &[u8], open: &[OpenList]) -> Result<(), Null> {
         if let Some(checked) = leaf::check(self.plan, kind, raw) {
+            self.filter.scalar();
             self.out.literal(&checked);
             return Ok(());
         }
@@ -678,7 +762,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             let ty = leaf::type_name(kind);
             Cow::Owned(format!("The subgraph's value is not of type {ty}."))
         };
-        self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, open);
+        self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, open, Some(raw));
         Err(Null { explained: true })
     }
 
@@ -694,6 +778,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         let wrapping = field.wrapping;
         let outermost = wrapping.lists();
         let mut open: Vec<OpenList> = Vec::with_capacity(usize::from(outermost));
+        let mut marks: Vec<u64> = Vec::new();
         loop {
             // A value of layer `outermost - open.len()`.
             let layer = outermost - open.len() as u8;
@@ -708,15 +793,18 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                 let start = self.out.position();
                 self.out.byte(b'[');
                 if scanner.begin_array()? {
+                    if V::COUNTS {
+                        marks.push(self.filter.mark());
+                    }
                     open.push((start, 0));
                     continue;
                 }
                 self.out.byte(b']');
                 Ok(())
             } else {
-                scanner.skip_value()?;
+                let value = &raw[scanner.skip_value()?];
                 let message = || Cow::Borrowed("The subgraph did not answer a list.");
-                self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, &open);
+                self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, &open, Some(value));
                 Err(Null { explained: true })
             };
             if let Err(null) = written {
@@ -732,6 +820,11 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                         scanner.skip_value()?;
                     }
                     self.out.truncate(start);
+                    if V::COUNTS
+                        && let Some(mark) = marks.pop()
+                    {
+                        self.filter.reset(mark);
+                    }
                     layer += 1;
                 }
                 if open.is_empty() && layer == outermost {
@@ -751,6 +844,9 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                 }
                 self.out.byte(b']');
                 open.pop();
+                if V::COUNTS {
+                    marks.pop();
+                }
             }
         }
     }
@@ -817,14 +913,16 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         code: ErrorCode,
         message: impl FnOnce() -> Cow<'static, str>,
         open: &[OpenList],
+        value: Option<&[u8]>,
     ) {
         self.nulls += 1;
+        let mut error = GraphqlError::new(code, message());
+        error.value = value.map(kind_of);
         if self.errors.is_full() {
             // Told, but not worth the work of finding out where.
-            let error = GraphqlError::new(code, message());
             return self.push_blaming(error);
         }
-        let error = GraphqlError::new(code, message()).at(self.path(open));
+        let error = error.at(self.path(open));
         self.push_blaming(error);
     }
     /// Adds an error of the subgraph that answers what is being written.
@@ -889,3 +987,16 @@ const NULLS_LOOKED_UP_MAX: u32 = 10_000;
 
 /// An open list of leaves: where it begins in the output, and the index of the item that is being read.
 type OpenList = (Position, u32);
+
+/// What kind of value a text is, which was validated.
+fn kind_of(value: &[u8]) -> Box<str> {
+    let bytes = value.len();
+    match value.first() {
+        Some(b'"') => format!("a string of {} bytes", bytes.saturating_sub(2)).into(),
+        Some(b'{') => format!("an object of {bytes} bytes").into(),
+        Some(b'[') => format!("a list of {bytes} bytes").into(),
+        Some(b't' | b'f') => "a boolean".into(),
+        Some(b'n') => "null".into(),
+        _ => format!("a number of {bytes} bytes").into(),
+    }
+}

@@ -11,7 +11,9 @@ use std::{
 
 use bytes::Bytes;
 use ogive_base::{FastMap, id::Id};
-use ogive_plan::{FetchId, Granted, LayoutId, OperationKind, OutField, Plan, Prefetch};
+use ogive_plan::{
+    FetchId, Granted, LayoutId, OperationKind, OutField, OutputCosts, Plan, Prefetch,
+};
 
 use crate::{
     answer::{self, Absorb},
@@ -24,12 +26,13 @@ use crate::{
     operation_names::OperationNames,
     output::ResponseBody,
     request,
-    respond::{Respond, Responded, respond},
+    respond::{Respond, Responded, respond, respond_counted},
     reuse::Entities,
     stop::LimitReached,
     store::{RecordId, RecordList, Source, Store},
     stream_scan::StreamScans,
     transport::{Failure, SubgraphRequest, SubgraphResponse, Transport},
+    value_costs::CountedValues,
 };
 
 /// What one execution works on.
@@ -49,6 +52,8 @@ pub struct ExecuteInput<'a> {
     pub error_extensions: &'a [Box<str>],
     /// What subgraphs are told of the operation's name.
     pub operation_names: Option<OperationNames<'a>>,
+    /// What the fields of the response cost; `None` if nobody counts it.
+    pub costs: Option<&'a OutputCosts>,
 }
 
 /// The result of one execution: always a whole GraphQL response.
@@ -64,6 +69,8 @@ pub struct ExecuteOutput {
     pub stats: ExecuteStats,
     /// All fetches in plan order, if asked for.
     pub trace: Option<Vec<FetchTrace>>,
+    /// What it costs, if that was asked for.
+    pub cost: Option<u64>,
 }
 
 /// What one execution took.
@@ -195,6 +202,8 @@ pub(crate) struct Run<'e> {
     entities: Option<Entities>,
     stats: ExecuteStats,
     trace: Option<Vec<(Source, FetchTrace)>>,
+    /// Subgraphs that have answered with another status than 200, and with which, if it was always the same.
+    not_ok: Vec<(u32, Option<u16>)>,
     started: Instant,
 }
 
@@ -214,6 +223,9 @@ impl<'e> Run<'e> {
         };
         let dependencies = fetches.iter().map(|fetch| &fetch.dependencies);
         let dependencies = dependencies.chain(prefetches.iter().map(|part| &part.dependencies));
+        let mut store = Store::new(plan, &input.limits);
+        let counted = input.costs.map(|costs| Box::new(CountedValues::new(costs)));
+        store.counted = counted;
         let mut progress = Vec::with_capacity(fetches.len() + prefetches.len());
         progress.extend(dependencies.map(|dependencies| Progress {
             waits_for: dependencies.len() as u32,
@@ -225,8 +237,8 @@ impl<'e> Run<'e> {
             transport,
             conditions,
             streams,
-            store: Store::new(plan, &input.limits),
-            errors: Errors::new(&input.limits),
+            store,
+            errors: Errors::new(&input.limits).ruled(transport.error_rules(), plan),
             progress,
             further: None,
             in_flight: InflightFutures::new(),
@@ -246,6 +258,7 @@ impl<'e> Run<'e> {
             .then(|| Entities::new(&input.limits)),
             stats: ExecuteStats::default(),
             trace: input.options.trace.then(Vec::new),
+            not_ok: Vec::new(),
             started: Instant::now(),
         }
     }
@@ -441,6 +454,23 @@ impl<'e> Run<'e> {
         sent
     }
 
+    /// Takes in the answer to a fetch without representations that nobody asks here.
+    pub(crate) fn answered(&mut self, id: FetchId, answer: SubgraphResponse) {
+        let root = self.plan.fetches[id].root.as_ref();
+        let gathered = Gathered {
+            root: root.is_some_and(|root| self.conditions.hold(root.cond)),
+            ..Gathered::default()
+        };
+        let progress = &mut self.progress[id.index()];
+        (progress.requests, progress.unanswered) = (1, 1);
+        let asks = gathered.root;
+        progress.gathered = gathered;
+        if asks {
+            self.stats.fetches_sent += 1;
+            self.absorb(Source::new(id, 0), Ok(answer));
+        }
+    }
+
     fn refuse(&mut self, source: Source, gathered: &Gathered, limit: LimitReached) {
         self.with(source, gathered, |mut absorb| {
             absorb.fail_fetch(answer::too_large(limit));
@@ -491,6 +521,11 @@ impl<'e> Run<'e> {
         let unanswered = &mut self.progress[id.index()].unanswered;
         *unanswered = unanswered.saturating_sub(1);
         self.stats.answer_bytes += bytes as u64;
+        if let Ok(answer) = &result
+            && answer.status != 200
+        {
+            self.note_status(id, answer.status);
+        }
         if let Ok(response) = &result
             && self.is_worth_splitting(id, &gathered, response)
         {
@@ -615,6 +650,10 @@ impl<'e> Run<'e> {
         }
     }
 
+    /// What the fields of the response cost, if somebody counts it.
+    pub(crate) fn costs(&self) -> Option<&'e OutputCosts> {
+        self.input.costs
+    }
     pub(crate) fn store(&self) -> &Store<'e> {
         &self.store
     }
@@ -637,7 +676,7 @@ impl<'e> Run<'e> {
             tells_service: &tells_service,
         });
         for noted in &self.errors.take_news() {
-            transport.failed(&noted.failure(None, None));
+            transport.failed(&noted.of_value(|subgraph| self.status_of(subgraph)));
         }
         written
     }
@@ -650,6 +689,33 @@ impl<'e> Run<'e> {
             None => true,
         };
         of_type && self.conditions.hold(field.cond)
+    }
+
+    /// Notes the status of an answer that is not 200.
+    fn note_status(&mut self, id: FetchId, status: u16) {
+        let subgraph = self.plan.fetches[self.whole(id)].subgraph;
+        match self.not_ok.iter_mut().find(|(known, _)| *known == subgraph) {
+            Some((_, known)) if *known == Some(status) => {}
+            Some((_, known)) => *known = None,
+            None => self.not_ok.push((subgraph, Some(status))),
+        }
+    }
+    /// The status of all answers of a subgraph, if they have one. What came as an event has none.
+    fn status_of(&self, subgraph: u32) -> Option<u16> {
+        let mut asked = self.plan.fetches.as_slice().iter();
+        let asked = asked.by_ref().filter(|fetch| fetch.subgraph == subgraph);
+        let (mut fetches, mut has_events) = (0, false);
+        for fetch in asked {
+            fetches += 1;
+            has_events |= fetch.kind == OperationKind::Subscription;
+        }
+        let not_ok = self.not_ok.iter().find(|(known, _)| *known == subgraph);
+        match not_ok {
+            _ if has_events => None,
+            None => Some(200),
+            // Of several requests others may have had 200.
+            Some((_, status)) => status.filter(|_| fetches == 1),
+        }
     }
 
     /// Number of errors so far, those that the limits left out included.
@@ -669,26 +735,31 @@ impl<'e> Run<'e> {
         (self.stats, trace)
     }
 
-    fn finish(&mut self) -> ExecuteOutput {
+    pub(crate) fn finish(&mut self) -> ExecuteOutput {
         let (stats, trace) = self.end();
         let transport = self.transport;
         let tells_service = |subgraph: u32| {
             self.input.options.error_service_names || transport.names_service(subgraph)
         };
-        let responded = respond(Respond {
+        let written = Respond {
             store: &self.store,
             conditions: self.conditions,
             locals: self.input.locals,
             errors: &mut self.errors,
             tells_service: &tells_service,
-        });
+        };
+        let responded = match self.input.costs {
+            None => respond(written),
+            Some(costs) => respond_counted(written, costs),
+        };
         for noted in &responded.news {
-            transport.failed(&noted.failure(None, None));
+            transport.failed(&noted.of_value(|subgraph| self.status_of(subgraph)));
         }
         let Responded {
             body,
             errors,
             errors_total,
+            cost,
             ..
         } = responded;
         ExecuteOutput {
@@ -697,6 +768,7 @@ impl<'e> Run<'e> {
             errors_total,
             stats,
             trace,
+            cost,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     inline_list::InlineList,
     limits::ExecuteLimits,
     stop::LimitReached,
+    value_costs::{CountedValues, ValueCost},
 };
 
 define_id! {
@@ -109,6 +110,10 @@ impl RawRange {
     }
     fn source(self) -> Source {
         Source(self.source >> 1)
+    }
+    /// Its answer, and where it begins there.
+    pub(crate) fn place(self) -> (u32, u32) {
+        (self.source >> 1, self.start)
     }
     /// Whether both are ranges of the same answer.
     pub(crate) fn is_of_answer(self, other: RawRange) -> bool {
@@ -231,6 +236,8 @@ pub(crate) struct Store<'p> {
     undo: Vec<Undo>,
     /// The latest mark: what was made after it need not be kept track of.
     mark: Option<Mark>,
+    /// What values cost that are used as they stand, if somebody counts that.
+    pub(crate) counted: Option<Box<CountedValues<'p>>>,
 }
 
 /// The state of a store, to go back to.
@@ -274,6 +281,7 @@ impl<'p> Store<'p> {
             duplicates: Vec::new(),
             undo: Vec::new(),
             mark: None,
+            counted: None,
         };
         let place = Place {
             parent: Self::ROOT,
@@ -352,6 +360,10 @@ impl<'p> Store<'p> {
     pub(crate) fn answer_of(&self, range: RawRange) -> &[u8] {
         self.find_answer(range.source())
             .map_or(&[], |answer| answer)
+    }
+    /// What a value costs that was counted when it was read.
+    pub(crate) fn counted(&self, range: RawRange, layout: LayoutId) -> Option<ValueCost> {
+        self.counted.as_ref()?.get(range.place(), layout)
     }
     /// The bytes of a leaf.
     #[inline(always)]

@@ -28,7 +28,7 @@ use crate::{
     limits::ExecuteLimits,
     scan::{
         Reader,
-        partial::{Expected, PartialMatch, ReaderHints, ReceivedText},
+        partial::{Expected, Hints, PartialMatch, ReaderHints, ReceivedText},
     },
     stop::Stop,
     store::{Source, Store},
@@ -256,7 +256,7 @@ impl PartialScan<'_, '_> {
         let source = Source::new(FetchId(0), 0);
         let mut reader = Reader::new(&mut store, &mut errors, source, None, of.conditions);
         reader.is_single = true;
-        reader.known = Some(ReaderHints {
+        reader.known = Hints::Known(ReaderHints {
             head: &mut self.head,
             received: Some(received),
         });

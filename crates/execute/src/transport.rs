@@ -9,6 +9,7 @@ use ogive_failure::codes;
 
 pub use ogive_failure::{ErrorCode, Failure};
 
+use crate::error_rules::ErrorRules;
 use crate::{failure_report::FailureReport, limits::Reuse, stream_scan::StreamScan};
 
 /// One request to a subgraph.
@@ -119,6 +120,11 @@ pub trait Transport {
     fn names_service(&self, subgraph: u32) -> bool {
         let _ = subgraph;
         false
+    }
+
+    /// What clients are told of errors in place of what happened. Default: what happened.
+    fn error_rules(&self) -> Option<&dyn ErrorRules> {
+        None
     }
 
     /// Learns of everything that goes wrong, at once. Default: nobody does.

@@ -249,6 +249,9 @@ codes! {
     OPERATION_TOO_LARGE 400 Client Lasting
         "The operation selects more fields, or more under conditions, fragments expanded, than the gateway is willing to plan."
         "Ask for less, or in several operations."
+    PERSISTED_QUERIES_UNAVAILABLE 503 Gateway Transient
+        "The request names a document that is fetched when it is asked for, and whoever has it does not answer."
+        "Come back after the seconds of `retry-after`; see the log of the gateway."
     PERSISTED_QUERY_HASH_MISMATCH 400 Client Lasting
         "The document sent along is not the one with this SHA-256."
         "Send the SHA-256 of the document's bytes in lower-case hexadecimal."
@@ -267,6 +270,12 @@ codes! {
     PLANNING_QUEUE_FULL 503 Gateway Transient
         "`query_planning.max_waiting` operations that nobody has asked for before wait to be validated and planned."
         "Come back after the seconds of `retry-after`; register operations, or raise the limit."
+    PLUGIN_BREAK 400 Gateway Lasting
+        "A WebAssembly component ended the request; the status is the one it chose."
+        "Ask whoever wrote the component; the message is theirs."
+    PLUGIN_FAILED 500 Gateway Lasting
+        "A WebAssembly component failed, needed more than `plugins[].limits` allows, or did what it is not permitted to do; at the stages of subgraphs the fields concerned are null."
+        "The log says which one, at which stage and why; `on_error: continue` lets requests go on without it."
     POLICIES_UNAVAILABLE 503 Gateway Transient
         "The operation asks for what a policy decides about, and the service that decides policies does not answer."
         "Come back after the seconds of `retry-after`; the log says why it does not answer; see `authorization.policies.http`."
@@ -289,8 +298,8 @@ codes! {
         "So many requests run at a time that they take longer for it, and those of lower classes are refused first (`traffic_shaping.router.overload`)."
         "Come back after the seconds of `retry-after`; give requests that matter more a higher class."
     REQUEST_RATE_LIMITED 429 Client Transient
-        "The client asks more often than `traffic_shaping.router.rate_limit` allows."
-        "Come back after the seconds of `retry-after`."
+        "The client asks more often than `traffic_shaping.router.rate_limit` or one of `traffic_shaping.router.rate_limits` allows. Beside data: a subgraph would be asked more often than its `rate_limits` allow, and the fields concerned are null."
+        "Come back after the seconds of `retry-after`. Without it: of an operation that costs more than the rate ever has ask for less; of a null field ask again later."
     REQUEST_TIMEOUT 408 Client Transient
         "The request's body did not arrive in time."
         "Send it faster, or raise `http.body_read_timeout`."
@@ -355,8 +364,8 @@ codes! {
         "There are as many subscriptions as `subscription.max_opened_subscriptions` allows."
         "Come back after the seconds of `retry-after`, or raise the limit."
     SUBSCRIPTIONS_NOT_SUPPORTED 400 Client Lasting
-        "Subscriptions are not served (`subscription.enabled`), over no protocol: POST, GET, WebSocket, `text/event-stream`; or not in this place, such as a batch. With a WebSocket or an `accept` header that admits nothing else the status is 400 or 406."
-        "Send a query or a mutation, and accept `application/json`; or switch subscriptions on."
+        "Subscriptions are not served (`subscription.enabled`), over no protocol: POST, GET, WebSocket, `text/event-stream`; or not in this place, such as a batch; or not beside a coprocessor, a script or a component at requests to subgraphs or at responses. With a WebSocket or an `accept` header that admits nothing else the status is 400 or 406."
+        "Send a query or a mutation, and accept `application/json`; or switch subscriptions on, and keep coprocessors, scripts and components to requests of clients."
     SUBSCRIPTION_OVERFLOW 200 Client Transient
         "The client has not taken the events of a subscription: more wait than `subscription.queue_capacity` or `subscription.queue_bytes` allow. What waited was sent; the subscription has ended."
         "Subscribe again, read faster or ask for less; or let events be dropped (`subscription.on_overflow`)."

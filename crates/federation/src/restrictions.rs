@@ -60,6 +60,18 @@ impl Restrictions {
         self.fields.get(&field).map_or(&[], Vec::as_slice)
     }
 
+    /// Restricts a field, and if it is one of an interface, that of everything that implements it.
+    pub fn restrict(&mut self, schema: &Schema, field: FieldId, requirement: Requirement) {
+        let row = self.row(requirement);
+        insert(self.fields.entry(field).or_default(), row);
+        let (parent, name) = (schema.fields[field].parent, schema.fields[field].name);
+        for ty in schema.types[parent].possible.iter().map(TypeId) {
+            if let Some(implementation) = schema.fields_by_name.get(&(ty, name)) {
+                insert(self.fields.entry(*implementation).or_default(), row);
+            }
+        }
+    }
+
     fn row(&mut self, requirement: Requirement) -> u32 {
         let found = self.requirements.iter().position(|r| *r == requirement);
         found.unwrap_or_else(|| {

@@ -9,9 +9,11 @@
 //! ignored is good for a gateway that enforces them (the fingerprints differ).
 
 use http::{HeaderMap, HeaderName};
-use ogive_config::{AuthorizationDirectives, Config, OperationWord, Peer, PeerRange};
+use ogive_config::{
+    AuthorizationDirectives, Config, OperationWord, Peer, PeerRange, RedactionRule,
+};
 use ogive_execute::refused_places;
-use ogive_federation::{Restrictions, Supergraph, vocabulary::Spec};
+use ogive_federation::{Requirement, Restrictions, Supergraph, vocabulary::Spec};
 use ogive_identity::Caller;
 use ogive_json::ValueError;
 use ogive_plan::{Claims, Granted, OperationKind, Plan};
@@ -95,6 +97,7 @@ pub(crate) fn settle(supergraph: &mut Supergraph, config: &Config) -> Vec<String
         )),
         _ => {}
     }
+    redact(supergraph, config, &mut notes);
     let asked: Vec<&str> = supergraph
         .restrictions
         .requirements
@@ -116,6 +119,32 @@ pub(crate) fn settle(supergraph: &mut Supergraph, config: &Config) -> Vec<String
         );
     }
     notes
+}
+
+/// Restricts the fields that the configuration names (`authorization.redact`).
+fn redact(supergraph: &mut Supergraph, config: &Config, notes: &mut Vec<String>) {
+    let schema = &supergraph.schema;
+    for (index, rule) in config.authorization.redact.iter().enumerate() {
+        // No alternative is for nobody.
+        let policy = rule.unless.as_ref().map(|_| RedactionRule::policy(index));
+        let alternatives = policy.map(|policy| vec![policy.into_boxed_str()]);
+        let requirement = Requirement {
+            policies: Some(alternatives.into_iter().collect()),
+            ..Requirement::default()
+        };
+        for coordinate in &rule.fields {
+            let (ty, name) = coordinate.split_once('.').unwrap_or((coordinate, ""));
+            let ty = schema.type_by_name(ty);
+            let Some(field) = ty.and_then(|ty| schema.field_by_name(ty, name)) else {
+                notes.push(format!(
+                    "`authorization.redact` mentions the field `{coordinate}`, which the supergraph does not have"
+                ));
+                continue;
+            };
+            let restrictions = &mut supergraph.restrictions;
+            restrictions.restrict(schema, field, requirement.clone());
+        }
+    }
 }
 
 /// What becomes of operations that ask for what their callers may not see.

@@ -1,11 +1,6 @@
 //! The requests of a batch, side by side: each passes the stages as if it had come alone.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::Pin,
-    task::Poll,
-};
-
+use futures_util::future::join_all;
 use http::Response;
 use ogive_base::Reservation;
 use ogive_server::ResponseBody;
@@ -70,7 +65,6 @@ impl Gateway {
                         media,
                         files,
                         memory,
-                        observer: None,
                         // All of them share the body.
                         body_bytes: 0,
                     };
@@ -87,36 +81,4 @@ impl Gateway {
         response.body_mut().hold(memory);
         response
     }
-}
-
-/// Waits for all; their number is limited by what was received.
-async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    enum Slot<F: Future> {
-        Running(Pin<Box<F>>),
-        Done(Option<F::Output>),
-    }
-    let mut slots: Vec<Slot<F>> = futures.map(|f| Slot::Running(Box::pin(f))).collect();
-    // An output is only ever moved out whole.
-    poll_fn(|cx| {
-        let mut waiting = false;
-        for slot in &mut slots {
-            if let Slot::Running(future) = slot {
-                match future.as_mut().poll(cx) {
-                    Poll::Ready(output) => *slot = Slot::Done(Some(output)),
-                    Poll::Pending => waiting = true,
-                }
-            }
-        }
-        if waiting {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    })
-    .await;
-    let outputs = slots.into_iter().filter_map(|slot| match slot {
-        Slot::Done(output) => output,
-        Slot::Running(_) => None,
-    });
-    outputs.collect()
 }

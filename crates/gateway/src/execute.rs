@@ -22,12 +22,13 @@ use ogive_operation::answer_locals;
 use ogive_schema::{Schema, introspection::OUTPUT_BYTES_MAX};
 use ogive_telemetry::codes;
 use ogive_transport::{
-    Coalesced, FetchHook, Files, Observer, Reporter, RequestTransport, SharingScope,
+    Coalesced, FetchAdmission, FetchHook, Files, Observer, Reporter, RequestTransport, SharingScope,
 };
 use tokio::time::Instant;
 
 use crate::{
     authorize::EnforceOptions,
+    charge::output_costs,
     prepare::Prepared,
     schema::feedback::Timed,
     schema::operation::{PlannedOperation, PreparedOperation},
@@ -37,6 +38,7 @@ use crate::{
     shared::error::RequestError,
     shared::failures::Telling,
     shared::measured::{code, note},
+    shared::operation_values::OperationCaller,
     shared::stage_observer::StageObserver,
     shared::worker::{Executed, OperationKey, WorkerState},
 };
@@ -48,7 +50,7 @@ pub async fn execute(
     prepared: Prepared,
     planned: &PlannedOperation,
     context: &OperationContext<'_>,
-    worker: &WorkerState,
+    (worker, admission): (&WorkerState, Option<&dyn FetchAdmission>),
 ) -> Result<ExecuteOutput, RequestError> {
     let uploads = context.uploads();
     let time = uploads.map_or(state.options.request_timeout, |entry| entry.time());
@@ -62,17 +64,21 @@ pub async fn execute(
         watch
     };
     let telling = telling(context, &prepared.operation);
-    let held = held(&prepared);
     let (client, headers) = (&worker.client, context.headers_to_send());
+    let caller = OperationCaller::new(context, &prepared.operation);
     let transport = RequestTransport::new(client, &state.endpoints, headers, Some(deadline))
-        .asked_by(Some(context))
+        .asked_by(Some(&caller))
+        .rewritten_by(state.options.error_rules())
         .hooked_by(hook(context))
+        .admitted_by(admission)
         .observed_by(observer)
         .within(state.options.request_memory.ceiling)
-        .counted_in(context.memory(), held)
+        .counted_in(context.memory(), held(&prepared))
         .with_files(uploads.map(|entry| entry.uploads as &dyn Files))
         .reporting_to(telling.as_ref().map(|telling| telling as &dyn Reporter));
     let locals = locals(state, context.view(), &prepared, planned)?;
+    let costs = (&*prepared.operation, &prepared.variables);
+    let costs = output_costs(state, costs, planned, worker);
     // The plan's variables are not the client's: literals have become variables.
     let variables = planned.binding.apply(prepared.variables.values);
     let authorization = &state.options.authorization;
@@ -92,6 +98,7 @@ pub async fn execute(
         },
         error_extensions: &state.options.error_extensions,
         operation_names: operation_names(state, &prepared.operation),
+        costs: costs.as_deref(),
     };
     // The same for all clients.
     let asked = (std::ptr::from_ref(&*planned.plan) as usize, &variables);
@@ -134,9 +141,18 @@ pub async fn execute(
         }
         None => pin!(execution()).await,
     };
+    note_exceeded(state, context, &transport);
+    answered(executed, context)
+}
+
+/// What was executed, unless files were refused.
+fn answered(
+    executed: Executed,
+    context: &OperationContext<'_>,
+) -> Result<ExecuteOutput, RequestError> {
     let output = executed.output;
     context.add(executed.headers);
-    note_exceeded(state, context, &transport);
+    let uploads = context.uploads();
     let refused = uploads.and_then(|entry| entry.uploads.refused());
     match refused.filter(|_| output.errors > 0) {
         Some(error) => Err(error),
@@ -151,24 +167,29 @@ pub(crate) async fn execute_in_parts(
     prepared: Prepared,
     planned: &PlannedOperation,
     context: &OperationContext<'_>,
-    worker: &WorkerState,
+    (worker, admission): (&WorkerState, Option<&dyn FetchAdmission>),
     form: IncrementalForm,
     mut send: impl AsyncFnMut(Payload, Option<HeaderMap>) -> bool,
 ) -> Result<IncrementalOutput, RequestError> {
     let deadline = Instant::now() + state.options.request_timeout;
     let telling = telling(context, &prepared.operation);
     let held = held(&prepared);
+    let caller = OperationCaller::new(context, &prepared.operation);
     let transport = RequestTransport::new(
         &worker.client,
         &state.endpoints,
         context.headers_to_send(),
         Some(deadline),
     )
-    .asked_by(Some(context))
+    .asked_by(Some(&caller))
+    .rewritten_by(state.options.error_rules())
+    .admitted_by(admission)
     .within(state.options.request_memory.ceiling)
     .counted_in(context.memory(), held)
     .reporting_to(telling.as_ref().map(|telling| telling as &dyn Reporter));
     let locals = locals(state, context.view(), &prepared, planned)?;
+    let costs = (&*prepared.operation, &prepared.variables);
+    let costs = output_costs(state, costs, planned, worker);
     let variables = planned.binding.apply(prepared.variables.values);
     let authorization = &state.options.authorization;
     let granted = authorization.granted(&planned.plan, &variables, context.claims())?;
@@ -178,12 +199,13 @@ pub(crate) async fn execute_in_parts(
         locals: &locals,
         limits: state.options.execute,
         options: ExecuteOptions {
-            trace: false,
+            trace: context.observer().is_some_and(StageObserver::wants_fetches),
             prefetch: planned.prefetch.try_it(),
             ..state.options.tell
         },
         error_extensions: &state.options.error_extensions,
         operation_names: operation_names(state, &prepared.operation),
+        costs: costs.as_deref(),
     };
     let by_caller = depends_on_caller(planned, context, authorization);
     let send = async |payload: Payload| {
@@ -257,7 +279,8 @@ fn sharing_scope(
     deadline: Instant,
 ) -> SharingScope {
     let was_late = output.errors > 0 && Instant::now() >= deadline;
-    match (transport.is_personal(), was_late) {
+    let is_own = was_late || transport.is_limited();
+    match (transport.is_personal(), is_own) {
         (true, _) => SharingScope::Personal,
         (false, true) => SharingScope::OwnAffair,
         (false, false) => SharingScope::Everybody,

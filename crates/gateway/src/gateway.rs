@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use ogive_base::MemoryBudget;
 use ogive_telemetry::Telemetry;
 use ogive_transport::Callbacks;
+use tokio::sync::Notify;
 
 use crate::{
     admit::{
@@ -28,6 +29,7 @@ use crate::{
     shared::offload::Offload,
     shared::shared_state::{SharedState, shared_state},
     stages::Stages,
+    subscribe::source_memory::SourceMemory,
     subscribe::sources::{Sources, SubscriptionCounts},
     subscribe::streams::EventStreams,
     usage::{Usage, usage},
@@ -52,10 +54,14 @@ pub struct Gateway {
     pub(crate) offload: Offload,
     /// What requests make the process hold.
     pub(crate) memory: Arc<MemoryBudget>,
+    /// What sources of subscriptions keep.
+    pub(crate) source_memory: Arc<SourceMemory>,
     /// The sources of subscriptions.
     pub(crate) sources: Arc<Sources>,
     /// Streams for many operations.
     pub(crate) streams: Arc<EventStreams>,
+    /// Told when other documents may be trusted.
+    pub(crate) documents_changed: Notify,
     /// What goes on by a credential.
     pub(crate) revocations: Arc<Revocations>,
     /// Subscriptions whose events come by requests.
@@ -130,9 +136,11 @@ impl Gateway {
             replaced: AtomicU64::new(0),
             telemetry: Arc::default(),
             offload,
+            source_memory: Arc::new(SourceMemory::new(&memory)),
             memory,
             sources: Arc::default(),
             streams: Arc::default(),
+            documents_changed: Notify::new(),
             revocations: Arc::default(),
             callbacks: Arc::default(),
             own: OnceLock::new(),
@@ -206,6 +214,12 @@ impl Gateway {
         let state = Arc::new(state);
         self.memory.set_limit(options.memory_max);
         self.offload.set_waiting_max(options.waiting_max);
+        let documents = &self.options().documents;
+        if let (Some(trusted), Some(before)) = (&options.documents.trusted, &documents.trusted)
+            && !Arc::ptr_eq(trusted, before)
+        {
+            trusted.go_on(before);
+        }
         self.serving.store(Arc::new(Serving {
             authentication: authentication(&options, self.authentication()),
             policies: policies(options.policies.as_ref(), self.policies()),
@@ -224,6 +238,7 @@ impl Gateway {
         self.replaced.fetch_add(1, Ordering::Relaxed);
         self.waiting.store(false, Ordering::Release);
         self.sources.reload();
+        self.documents_changed.notify_waiters();
         self.wakeup.wake();
     }
     pub(crate) fn wakeup(&self) -> &Arc<Wakeup> {
@@ -232,6 +247,14 @@ impl Gateway {
     /// What judges tokens and keys, if the configuration asks for it.
     pub fn authentication(&self) -> Option<Arc<Authentication>> {
         self.serving.load().authentication.clone()
+    }
+    /// Waits for trusted documents, if the configuration asks for it. The error says what does not come, and why.
+    pub async fn documents_ready(&self) -> Result<(), String> {
+        let trusted = self.options().documents.trusted.clone();
+        match trusted {
+            Some(trusted) => trusted.ready().await,
+            None => Ok(()),
+        }
     }
     /// What decides policies, if the configuration asks for it.
     pub(crate) fn policies(&self) -> Option<Arc<Policies>> {

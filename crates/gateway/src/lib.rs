@@ -40,7 +40,6 @@ pub mod router;
 pub mod schema;
 pub mod serve;
 pub mod shared;
-mod shared_documents;
 mod stages;
 pub mod subscribe;
 pub(crate) mod tls;
@@ -50,7 +49,7 @@ pub mod usage;
 pub use ogive_server::ResponseBody;
 
 pub use background::{Background, StartError};
-pub use explain::ExplainInput;
+pub use explain::{ExplainInput, Explanation};
 pub use gateway::Gateway;
 pub use options::GatewayOptions;
 pub use policies::LoadedPolicies;

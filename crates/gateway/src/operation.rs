@@ -1,13 +1,16 @@
 //! One operation on its way through the stages after it was received: what it comes with, and what all these stages use.
 
+use std::sync::Arc;
+
 use ogive_base::Reservation;
 
 use crate::{
     gateway::Serving,
     receive::{GraphqlRequest, uploads::Entry},
+    schema::operation::PreparedOperation,
     shared::context::OperationContext,
     shared::media::Media,
-    shared::stage_observer::StageObserver,
+    shared::operation_values::OperationValues,
     shared::worker::WorkerState,
 };
 
@@ -23,8 +26,6 @@ pub(crate) struct OperationInput<'a> {
     pub(crate) files: Option<Entry<'a>>,
     /// What counts the memory it takes.
     pub(crate) memory: Reservation,
-    /// Who watches it, where no record does.
-    pub(crate) observer: Option<&'a dyn StageObserver>,
     /// So much of that is the body, which is not needed for long.
     pub(crate) body_bytes: usize,
 }
@@ -37,4 +38,15 @@ pub(crate) struct OperationRun<'a> {
     pub(crate) memory: &'a Reservation,
     /// What the client reads.
     pub(crate) media: Media,
+}
+
+impl<'a> OperationRun<'a> {
+    /// What selectors give for it.
+    pub(crate) fn values(&self, operation: &'a Arc<PreparedOperation>) -> OperationValues<'a> {
+        OperationValues {
+            context: self.context,
+            operation,
+            observe: &self.serving.options.observe,
+        }
+    }
 }

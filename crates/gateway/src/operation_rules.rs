@@ -13,13 +13,40 @@ use crate::{
     prepare::Prepared,
     schema::operation::PreparedOperation,
     schema::operation_rules::{OperationFacts, OperationRule},
-    shared::{error::RequestError, operation_values::OperationValues, selectors::is_met},
+    shared::{
+        error::RequestError,
+        operation_values::OperationValues,
+        selectors::{is_met, is_met_by_all},
+    },
 };
 
 fn holds_for(rule: &OperationRule, request: &OperationValues<'_>) -> bool {
     let (when, unless) = (rule.when.as_ref(), rule.unless.as_ref());
     when.is_none_or(|when| is_met(when, request))
-        && !unless.is_some_and(|unless| is_met(unless, request))
+        && !unless.is_some_and(|unless| is_met_by_all(unless, request))
+}
+
+/// The rules that are about an operation, of one caller.
+fn broken<'r>(
+    run: &'r OperationRun<'_>,
+    prepared: &'r Prepared,
+) -> impl Iterator<Item = &'r OperationRule> {
+    let state = &run.serving.state;
+    let operation = &*prepared.operation;
+    let (supergraph, compared) = (&state.supergraph, &state.compared);
+    let rules = state.rules.iter().flat_map(move |rules| {
+        let made = || {
+            let facts = OperationFacts::of(rules, supergraph, compared, &operation.operation);
+            Box::new(facts)
+        };
+        let facts = operation.facts.get_or_init(made);
+        rules.rules.iter().zip(std::iter::repeat(facts))
+    });
+    rules.filter_map(move |(rule, facts)| {
+        let request = run.values(&prepared.operation);
+        let holds = rule.is_about(&operation.definition, facts) && holds_for(rule, &request);
+        holds.then_some(rule)
+    })
 }
 
 impl Gateway {
@@ -29,26 +56,20 @@ impl Gateway {
         run: &OperationRun<'_>,
         prepared: &Prepared,
     ) -> Result<(), RequestError> {
-        let state = &run.serving.state;
-        let Some(rules) = &state.rules else {
+        let Some(rules) = &run.serving.state.rules else {
             return Ok(());
         };
-        let operation = &*prepared.operation;
-        let (supergraph, compared) = (&state.supergraph, &state.compared);
-        let made = || {
-            let facts = OperationFacts::of(rules, supergraph, compared, &operation.operation);
-            Box::new(facts)
-        };
-        let facts = operation.facts.get_or_init(made);
-        let request = OperationValues {
-            context: run.context,
-            operation,
-            observe: &run.serving.options.observe,
-        };
-        for rule in &rules.rules {
-            if !rule.is_about(&operation.definition, facts) || !holds_for(rule, &request) {
-                continue;
-            }
+        let context = run.context;
+        context.note("rules", || format!("{} in all", rules.rules.len()));
+        for rule in broken(run, prepared) {
+            context.note("rules", || {
+                let how = if rule.warn_only {
+                    "would refuse, and only measures"
+                } else {
+                    "refuses"
+                };
+                format!("the rule `{}` {how}: {}", rule.refuse.word(), rule.message)
+            });
             if !rule.warn_only {
                 return Err(RequestError {
                     status: 403,
@@ -56,7 +77,7 @@ impl Gateway {
                 });
             }
             tracing::warn!(
-                operation = &*operation_name(operation),
+                operation = &*operation_name(&prepared.operation),
                 refuse = rule.refuse.word(),
                 "an operation would be refused"
             );

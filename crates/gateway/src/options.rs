@@ -6,9 +6,14 @@ use ogive_config::{CedarOptions, Config, IncrementalFormat, OperationWord};
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
 use ogive_store::StoreOptions;
+use ogive_transport::SubgraphService;
 
 use crate::{
-    admit::{operation_rates::OperationRates, overload::OverloadOptions, rates::AdmissionOptions},
+    admit::{
+        operation_rates::{OperationRates, SubgraphRates},
+        overload::OverloadOptions,
+        rates::AdmissionOptions,
+    },
     authorize::ClaimsSource,
     charge::ChargeOptions,
     coprocessor::settings::CoprocessorSettings,
@@ -21,8 +26,9 @@ use crate::{
     respond::expose::ExposeOptions,
     router::cors::{Cors, Csrf},
     router::dev_diagnostics::DevDiagnostics,
+    router::static_responses::StaticResponses,
     shared::memory,
-    shared::observe::ObserveOptions,
+    shared::observe_options::ObserveOptions,
     shared::shared_state::store_options,
     subscribe::options::SubscriptionOptions,
     usage::UsageOptions,
@@ -55,6 +61,8 @@ pub struct GatewayOptions {
     pub demand_control: Option<ChargeOptions>,
     /// Rates of operations.
     pub operation_rates: Option<OperationRates>,
+    /// How often subgraphs may be asked; `None`: as often as anybody likes.
+    pub subgraph_rates: Option<SubgraphRates>,
     /// How often what goes on is judged again.
     pub revocation: RevocationOptions,
     /// What is counted of clients; `None` if nothing is.
@@ -79,6 +87,8 @@ pub struct GatewayOptions {
     pub is_encrypted: bool,
     /// The guard against requests that any page can cause.
     pub csrf: Csrf,
+    /// What is answered without asking anybody; `None`: nothing.
+    pub static_responses: Option<StaticResponses>,
     /// How subscriptions are served; `None` if they are not.
     pub subscription: Option<Arc<SubscriptionOptions>>,
     /// The form of answers in parts for clients that name none; `None` if nothing is answered in parts.
@@ -143,6 +153,27 @@ impl GatewayOptions {
         Ok(options)
     }
 
+    /// Asks something in this process at the stages of the coprocessor, in its place. The error is for the operator.
+    pub fn ask_locally(&mut self, service: Arc<dyn SubgraphService>) -> Result<(), String> {
+        let Some(settings) = &mut self.coprocessor else {
+            return Err("no stage of `coprocessor` is on, so nobody would be asked".into());
+        };
+        settings.ask_locally(service);
+        Ok(())
+    }
+
+    /// Lets an engine decide policies. The error is for the operator.
+    pub fn decide_by(&mut self, config: &Config, policies: LoadedPolicies) -> Result<(), String> {
+        let Some(options) = PolicyOptions::decided_by(config, policies) else {
+            return Err(
+                "policies are decided only if restrictions are enforced: set `authorization.directives: enforce`"
+                    .into(),
+            );
+        };
+        self.policies = Some(options);
+        Ok(())
+    }
+
     /// The options that a configuration asks for; reads no files, so there are no trusted documents.
     pub fn new(config: &Config) -> Self {
         let health = &config.health_check;
@@ -162,8 +193,10 @@ impl GatewayOptions {
             authentication: AuthenticationOptions::new(config),
             demand_control: ChargeOptions::new(config),
             operation_rates: OperationRates::new(config),
+            subgraph_rates: SubgraphRates::new(config),
             revocation: RevocationOptions::new(config),
             overload: OverloadOptions::new(config),
+            static_responses: StaticResponses::new(config),
             usage: UsageOptions::new(config),
             store: None,
             policies: PolicyOptions::new(config),

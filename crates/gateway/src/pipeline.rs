@@ -24,21 +24,23 @@ use std::{pin::pin, sync::Arc};
 
 use http::{Request, Response, StatusCode, request::Parts};
 use ogive_config::Peer;
+use ogive_execute::ExecuteOutput;
 use ogive_plan::{OperationKind, Plan};
 use ogive_server::{ResponseBody, drain_body::read_refused};
 use ogive_telemetry::{spans, stop_span};
+use ogive_transport::FetchAdmission;
 use tracing::Instrument;
 
 use crate::{
     admit::{
         overload::{Overload, Running},
         rates::Admitted,
+        subgraph_rates::FetchRates,
     },
     batch::Batch,
     charge::{OperationCost, OperationEstimate},
     coprocessor::router::CoprocessorRequest,
     coprocessor::run::OperationCoprocessor,
-    documents::resolve_once,
     execute::execute,
     finish::Answered,
     gateway::{Gateway, Serving},
@@ -48,16 +50,19 @@ use crate::{
     prepare::{Means, Prepared, prepare_fairly},
     receive::{GraphqlRequest, Received, RequestBody, uploads::Entry},
     respond::expose::{Exposed, dry_run},
-    respond::parts::{InParts, may_come_later, only_in_parts, parts_asked, respond_in_parts},
+    respond::parts::{
+        InParts, PendingCost, may_come_later, only_in_parts, parts_asked, respond_in_parts,
+    },
     respond::refusal::{media_of, refuse, refused},
     respond::{respond_operation, respond_with},
     router::{Destination, is_for_people},
+    schema::operation::PlannedOperation,
     shared::context::{Identity, OperationContext, RequestContext},
     shared::error::{RequestError, internal, no_memory, unauthenticated},
     shared::failures,
     shared::json_value::JsonObject,
     shared::media::{IncrementalMedia, Media},
-    shared::observe::Watch,
+    shared::observe::{Answer, Watch},
     shared::operation_values::RequestValues,
     shared::panic::contained,
     shared::stage_observer::{StageEvent, StageObserver},
@@ -96,7 +101,11 @@ impl Gateway {
         }
         let parts = &*parts;
         // In a box, because most requests have none.
-        let record = self.begin(&serving.options, parts).map(Box::new);
+        let record = match worker.observer() {
+            None => self.begin(&serving.options, parts).map(Box::new),
+            // What is only explained is neither counted nor logged.
+            Some(_) => None,
+        };
         let context = RequestContext {
             parts,
             identity: &identity,
@@ -104,6 +113,7 @@ impl Gateway {
             telemetry: &self.telemetry,
             record: record.as_deref(),
             coprocessor: None,
+            error_rules: serving.state.options.error_rules.as_deref(),
         };
         let ended = contained(pin!(self.route(&serving, body, context))).await;
         let mut response = ended.unwrap_or_else(|| {
@@ -111,8 +121,7 @@ impl Gateway {
             refuse(&internal(), media_of(parts))
         });
         if let Some(record) = &record {
-            let client = identity.client;
-            self.end(&serving.options, record, parts, client, &mut response);
+            self.end(&serving.options, record, parts, &identity, &mut response);
         }
         let answered = Answered {
             options: &serving.options,
@@ -143,6 +152,7 @@ impl Gateway {
             telemetry: &self.telemetry,
             record: record.as_deref(),
             coprocessor: None,
+            error_rules: serving.state.options.error_rules.as_deref(),
         };
         let ended = contained(pin!(self.graphql(&serving, body, context, None))).await;
         let mut response = ended.unwrap_or_else(|| {
@@ -150,8 +160,7 @@ impl Gateway {
             refuse(&internal(), media_of(parts))
         });
         if let Some(record) = &record {
-            let client = identity.client;
-            self.end(&serving.options, record, parts, client, &mut response);
+            self.end(&serving.options, record, parts, identity, &mut response);
         }
         response
     }
@@ -163,6 +172,13 @@ impl Gateway {
         context: RequestContext<'_>,
     ) -> Response<ResponseBody> {
         let parts = context.parts;
+        if let Some(fixed) = &serving.options.static_responses {
+            let (client, observe) = (context.identity.client, &serving.options.observe);
+            if let Some(response) = fixed.find(parts, client, observe) {
+                Box::pin(read_refused(&parts.headers, body)).await;
+                return response;
+            }
+        }
         let destination = self.destination(&serving.options, parts);
         let is_guarded = serving.options.graphiql_needs_caller
             && matches!(destination, Destination::Answered(_))
@@ -193,7 +209,7 @@ impl Gateway {
         serving: &Serving,
         body: B,
         context: RequestContext<'_>,
-        document_id: Option<&str>,
+        id: Option<&str>,
     ) -> Response<ResponseBody> {
         if let Some(asked) = StreamRequest::of(&serving.options, context.parts) {
             return Box::pin(self.stream_request(serving, body, context, asked)).await;
@@ -220,12 +236,15 @@ impl Gateway {
                 identity: known.as_ref().unwrap_or(context.identity),
                 ..context
             };
+            context.passed(|| StageEvent::Known(context.parts, context.identity));
             if let Err(error) = self.let_known_in(serving, context, &mut admitted) {
                 break 'answer refuse_unread(context, &error, media, body).await;
             }
-            let id = document_id;
+            context.note("admit", || admitted.describe());
             let changed: Box<CoprocessorRequest<'_>>;
-            let (context, (received, uploads)) = match &serving.coprocessor {
+            // Whoever only looks tells nobody.
+            let told = serving.coprocessor.as_ref();
+            let (context, (received, uploads)) = match told.filter(|_| !context.is_dry_run()) {
                 None => {
                     let receiving = self.receive(serving, context, body, &memory, id);
                     (context, pin!(receiving).await)
@@ -245,17 +264,14 @@ impl Gateway {
             let answer = match received {
                 Ok(Received::One(mut request)) => {
                     let files = uploads.as_deref().map(Entry::only);
-                    let in_parts = parts_asked(&serving.options, context.parts, media);
-                    request.may_subscribe = serving.options.subscription.is_some();
-                    request.in_parts = in_parts.filter(|_| files.is_none());
-                    let in_parts = request.in_parts;
+                    let in_parts =
+                        receive_one(serving, context, &mut request, (media, files.is_some()));
                     let input = OperationInput {
                         request: &mut request,
                         media,
                         files,
                         body_bytes: memory.used().saturating_sub(REQUEST_BYTES),
                         memory,
-                        observer: None,
                     };
                     // Not by way of `operation`: one future less to move.
                     let answer = match context.coprocessor {
@@ -339,7 +355,6 @@ impl Gateway {
             media,
             files,
             memory,
-            observer,
             body_bytes,
         } = input;
         let options = &serving.options.observe;
@@ -348,7 +363,12 @@ impl Gateway {
             .in_request(context.parts, context.identity)
             .asked_by(context.identity.caller()?)
             .of_client(context.identity.client)
-            .observed_by(watch.as_ref().map(|watch| watch as _).or(observer))
+            .observed_by(
+                context
+                    .worker
+                    .observer()
+                    .or(watch.as_ref().map(|watch| watch as _)),
+            )
             .told_to(&self.telemetry)
             .with_uploads(files)
             .told_coprocessor(coprocessor)
@@ -361,12 +381,12 @@ impl Gateway {
             media,
         };
         let mut answer = pin!(self.stages(&run, request, body_bytes)).await;
+        if let Some(watch) = &watch {
+            watch.finish(&operation, Answer::of(&answer), &serving.state.endpoints);
+        }
         drop(operation);
         if let Ok(response) = &mut answer {
             response.body_mut().hold(memory);
-        }
-        if let Some(watch) = watch {
-            watch.finish(answer.as_ref().err(), &serving.state.endpoints);
         }
         answer
     }
@@ -386,10 +406,10 @@ impl Gateway {
             media,
         } = *run;
         let state = &serving.state;
-        if let Some(looking) = self.find_shared(serving, request) {
+        if let Some(looking) = self.find_shared(serving, context.headers, request) {
             looking.await;
         }
-        let register = resolve_once(request, &serving.options.documents, &self.registered)?;
+        let register = self.resolve_once(serving, context.headers, request)?;
         request.in_parts = request.in_parts.filter(|_| may_come_later(&request.query));
         context.passed(|| StageEvent::Document(request));
         let means = Means {
@@ -402,9 +422,11 @@ impl Gateway {
             .await?;
         context.passed(|| StageEvent::Prepare(state, &prepared));
         let text = taken(request);
-        let kind = prepared.operation.definition.kind;
         let estimate = self.judge(run, &prepared)?;
-        let taken = self.take_rates(run, &prepared, estimate).await?;
+        let taken = match self.take_rates(run, &prepared, estimate)? {
+            Some(taking) => Some(taking.await?),
+            None => None,
+        };
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;
         }
@@ -416,8 +438,8 @@ impl Gateway {
         let span = stop_span!(spans::PLAN, plan.source = tracing::field::Empty);
         let headers = context.headers;
         let found = {
-            let operation = &prepared.operation;
-            pin!(plan_fairly(state, operation, headers, means, permit))
+            let asked = run.values(&prepared.operation);
+            pin!(plan_fairly(state, &asked, means, permit))
                 .instrument(span.clone())
                 .await
         };
@@ -427,13 +449,11 @@ impl Gateway {
         context.passed(|| StageEvent::Plan(&planned, source));
         self.charge_plan(run, &prepared, &planned)?;
         let exposed = serving.options.expose.asked(headers);
+        pin!(self.decide(serving, &planned.plan, context)).await?;
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned).into(), media));
         }
-        pin!(self.decide(serving, &planned.plan, context)).await?;
-        let policies = serving.policies.as_deref();
-        context.note("decide", || decisions(&planned.plan, policies, context));
-        note_source(state, &planned.plan, context);
+        note_decided(serving, &planned.plan, context);
         if context.observer().is_some_and(StageObserver::is_dry_run) {
             return Ok(Response::default());
         }
@@ -443,27 +463,23 @@ impl Gateway {
             return Ok(response);
         }
         let used = used(run, &prepared, estimate);
-        if kind == OperationKind::Subscription {
-            return self.subscribe(run, prepared, &planned);
+        if prepared.operation.definition.kind == OperationKind::Subscription {
+            return self.subscribe(run, prepared, &planned, estimate);
         }
         // What is begun is finished.
         memory.run();
+        let cost =
+            OperationCost::open(serving.options.demand_control.as_ref(), &prepared, estimate);
+        let pending = PendingCost::of(cost, taken, used);
         let in_parts = request.in_parts.filter(|_| exposed == Exposed::No);
         if let Some(in_parts) = in_parts.and_then(|media| InParts::of(media, run, &planned)) {
-            let kept = in_parts.keep(run, prepared, planned, self);
+            let kept = in_parts.keep(run, prepared, planned, (self, pending));
             return Box::pin(respond_in_parts(kept, media)).await;
         }
         if let Some(files) = context.uploads() {
             files.run();
         }
-        let cost = OperationCost::open(run, &prepared, estimate);
-        let output = pin!(execute(state, prepared, &planned, context, worker))
-            .instrument(stop_span!(spans::EXECUTE))
-            .await;
-        self.exceeded(context.exceeded().iter());
-        let output = output?;
-        let unused = taken.settle(OperationCost::settle(cost, run, &output)?, &self.admission);
-        UsedOperation::finish(used, output.errors, unused);
+        let output = pin!(self.execute_charged(run, prepared, &planned, pending)).await?;
         context.passed(|| StageEvent::Execute(&planned, &output));
         let response = stop_span!(spans::RESPOND).in_scope(|| {
             let plan = (exposed == Exposed::WithResponse).then_some(&*planned);
@@ -471,6 +487,34 @@ impl Gateway {
         });
         context.passed(|| StageEvent::Respond);
         Ok(response)
+    }
+
+    /// Executes an operation, and settles what it did cost.
+    async fn execute_charged(
+        &self,
+        run: &OperationRun<'_>,
+        prepared: Prepared,
+        planned: &PlannedOperation,
+        pending: Option<Box<PendingCost>>,
+    ) -> Result<ExecuteOutput, RequestError> {
+        let (serving, context, worker) = (run.serving, run.context, run.worker);
+        let operation = has_subgraph_rates(serving).then(|| Arc::clone(&prepared.operation));
+        let rates = operation.as_ref();
+        let rates = rates.and_then(|operation| FetchRates::of(self, serving, context, operation));
+        let rates = rates.map(Box::new);
+        let admission = rates.as_deref().map(|rates| rates as &dyn FetchAdmission);
+        let means = (worker, admission);
+        let output = pin!(execute(&serving.state, prepared, planned, context, means))
+            .instrument(stop_span!(spans::EXECUTE))
+            .await;
+        self.exceeded(context.exceeded().iter());
+        let output = output?;
+        if let Some(pending) = pending {
+            let unused = OperationCost::settle(pending.cost, context, output.cost)?;
+            let unused = pending.taken.settle(unused, &self.admission);
+            UsedOperation::finish(pending.used, output.errors, unused);
+        }
+        Ok(output)
     }
 
     /// Refuses an operation for who asks it, what it is or what it costs; gives what it is estimated to cost.
@@ -484,7 +528,11 @@ impl Gateway {
         if authorization.needs_caller(kind) && !run.context.claims().authenticated {
             return Err(unauthenticated(serving.options.challenge));
         }
-        self.exceeded(prepared.operation.exceeded.iter().chain(&prepared.exceeded));
+        let exceeded = || prepared.operation.exceeded.iter().chain(&prepared.exceeded);
+        self.exceeded(exceeded());
+        let line = |code: &&str| format!("exceeded, which is only measured: {code}\n");
+        run.context
+            .note("limits", || exceeded().map(line).collect());
         self.check_rules(run, prepared)?;
         self.charge(run, prepared)
     }
@@ -521,6 +569,22 @@ async fn refuse_unread<B: RequestBody>(
     refused(context, error, media)
 }
 
+/// Says of a request that was read what may become of it, and how it is answered.
+fn receive_one(
+    serving: &Serving,
+    context: RequestContext<'_>,
+    request: &mut GraphqlRequest,
+    (media, has_files): (Media, bool),
+) -> Option<IncrementalMedia> {
+    let options = &serving.options;
+    // What would come of a subscription is told without its stream.
+    request.may_subscribe = options.subscription.is_some() || context.is_dry_run();
+    let in_parts = parts_asked(options, context.parts, media);
+    request.in_parts = in_parts.filter(|_| !has_files);
+    context.passed(|| StageEvent::Receive(request));
+    request.in_parts
+}
+
 /// The response to one operation; in parts, if the client reads nothing else.
 fn answered(
     context: RequestContext<'_>,
@@ -540,6 +604,18 @@ fn answered(
 /// The document as the client sent it.
 fn sent<'t>(request: &'t GraphqlRequest, text: &'t str) -> &'t str {
     request.original.as_deref().unwrap_or(text)
+}
+
+/// Notes what is decided of the caller, and what a subscription does, for people.
+fn note_decided(serving: &Serving, plan: &Plan, context: &OperationContext<'_>) {
+    let policies = serving.policies.as_deref();
+    context.note("decide", || decisions(plan, policies, context));
+    note_source(&serving.state, plan, context);
+}
+
+/// Whether subgraphs have rates.
+fn has_subgraph_rates(serving: &Serving) -> bool {
+    serving.options.subgraph_rates.is_some()
 }
 
 /// Counts who uses an operation, if anybody wants to know.

@@ -21,7 +21,9 @@ use crate::{
     schema::plan_cache::{PlanSlot, PlanSource, SharedPlan, Tier},
     schema::state::SchemaState,
     shared::error::{RequestError, queue_full},
+    shared::observe_options::ObserveOptions,
     shared::offload::{LIGHT_OPERATION, Offload, PlanPermit, QueueFull},
+    shared::operation_values::{OperationValues, RequestValues},
 };
 
 /// The plan of a prepared operation without any override label on, and where it came from.
@@ -41,7 +43,13 @@ pub async fn plan_for(
     let on = if entry.labels.is_empty() {
         BitSet::new()
     } else {
-        state.labels.on(&entry.labels, headers)
+        let asked = RequestValues {
+            headers,
+            caller: None,
+            client: None,
+            observe: &ObserveOptions::default(),
+        };
+        state.labels.on(&entry.labels, headers, &asked)
     };
     plan_with(state, entry, on).await
 }
@@ -49,15 +57,15 @@ pub async fn plan_for(
 /// The same, where whatever may take long is done on other threads, with the permit of the operation if it has one.
 pub(crate) async fn plan_fairly(
     state: &Arc<SchemaState>,
-    entry: &Arc<PreparedOperation>,
-    headers: &HeaderMap,
+    asked: &OperationValues<'_>,
     means: Means<'_>,
     permit: Option<PlanPermit>,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
+    let entry = asked.operation;
     let on = if entry.labels.is_empty() {
         BitSet::new()
     } else {
-        state.labels.on(&entry.labels, headers)
+        state.labels.on(&entry.labels, asked.context.headers, asked)
     };
     match known(state, entry, &on) {
         Some(known) => Ok(known),

@@ -10,25 +10,29 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
     sync::Arc,
+    time::Instant,
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::{
     AuthorizationDirectives, Config, NamedHeader, PolicyCondition,
-    PolicyServiceOptions as ServiceSection,
+    PolicyServiceOptions as ServiceSection, RedactionRule,
 };
 use ogive_identity::{
     Caller,
     digest::Digest,
-    policy_engine::{EnginePolicies, PolicyEngine, PolicyQuestion},
+    policy_engine::{EnginePolicies, PolicyEngine},
     policy_service::{PolicyService, PolicyServiceOptions},
 };
 use ogive_plan::{Claims, OperationKind, Plan, Requirement};
-use ogive_telemetry::codes;
+use ogive_telemetry::{FailureLine, Hook, HookOutcome, Record, Telemetry, Urgency, codes};
 
 use crate::{
     schema::{state::SchemaState, views::view},
-    shared::{context::OperationContext, error::RequestError, offload::Offload, selectors::is_met},
+    shared::{
+        context::OperationContext, error::RequestError, offload::Offload, selectors::is_met,
+        stage_observer::StageObserver,
+    },
 };
 
 /// After how many seconds clients come back for whom nothing could be decided.
@@ -66,14 +70,41 @@ impl PolicyOptions {
     pub fn new(config: &Config) -> Option<Self> {
         let policies = &config.authorization.policies;
         let is_enforced = config.authorization.directives == AuthorizationDirectives::Enforce;
-        if !is_enforced || policies.decides_nothing() {
+        let redacted = config.authorization.redact.iter().enumerate();
+        let redacted = redacted.filter_map(|(index, rule)| {
+            let unless = rule.unless.clone()?;
+            Some((RedactionRule::policy(index), unless))
+        });
+        let rules = policies.rules.clone().into_iter().chain(redacted);
+        let rules: BTreeMap<String, PolicyCondition> = rules.collect();
+        if !is_enforced || policies.decides_nothing() && rules.is_empty() {
             return None;
         }
         Some(PolicyOptions {
-            rules: policies.rules.clone(),
+            rules,
             service: policies.http.as_ref().map(service_options),
             engine: None,
             dry_run: config.authorization.dry_run,
+        })
+    }
+}
+
+/// Who decides policies besides a configuration.
+impl PolicyOptions {
+    /// The options that a configuration asks for, with an engine; `None` if nothing is enforced.
+    pub(crate) fn decided_by(config: &Config, engine: LoadedPolicies) -> Option<Self> {
+        if config.authorization.directives != AuthorizationDirectives::Enforce {
+            return None;
+        }
+        let options = Self::new(config).unwrap_or_else(|| PolicyOptions {
+            rules: BTreeMap::new(),
+            service: None,
+            engine: None,
+            dry_run: config.authorization.dry_run,
+        });
+        Some(PolicyOptions {
+            engine: Some(engine),
+            ..options
         })
     }
 }
@@ -102,12 +133,53 @@ pub(crate) fn headers(named: &[NamedHeader]) -> HeaderMap {
     headers
 }
 
+/// Who is told of questions to the service.
+#[derive(Clone, Copy, Default)]
+pub struct Telling<'a> {
+    telemetry: Option<&'a Telemetry>,
+    record: Option<&'a Record>,
+}
+
+impl<'a> Telling<'a> {
+    /// Of what no request asks.
+    pub(crate) fn of(telemetry: &'a Telemetry) -> Self {
+        Telling {
+            telemetry: Some(telemetry),
+            record: None,
+        }
+    }
+    fn called(self, is_answered: bool, since: Instant) {
+        let outcome = if is_answered {
+            HookOutcome::Continue
+        } else {
+            HookOutcome::Failed
+        };
+        if let Some(telemetry) = self.telemetry {
+            telemetry.hook_called(self.record, (Hook::Policies, "decide"), outcome, since);
+        }
+    }
+    /// Nobody is refused for it, so nobody else tells.
+    pub(crate) fn unanswered(self, error: &RequestError) {
+        if let (Some(telemetry), Some(cause)) = (self.telemetry, &error.cause) {
+            telemetry.failed(&FailureLine {
+                cause,
+                record: self.record,
+                ..FailureLine::new(
+                    "policies are not decided, and the request goes on",
+                    Urgency::Warn,
+                    codes::POLICIES_UNAVAILABLE.as_str(),
+                )
+            });
+        }
+    }
+}
+
 /// Who decides.
 #[derive(Debug)]
 pub struct Policies {
     options: PolicyOptions,
     service: Option<PolicyService>,
-    engine: Option<EnginePolicies>,
+    engine: Option<Arc<EnginePolicies>>,
 }
 
 impl Policies {
@@ -116,7 +188,8 @@ impl Policies {
         Policies {
             service: options.service.clone().map(PolicyService::new),
             engine: options.engine.as_ref().map(|loaded| {
-                EnginePolicies::new(Arc::clone(&loaded.engine), loaded.cache_bytes_max)
+                let engine = Arc::clone(&loaded.engine);
+                Arc::new(EnginePolicies::new(engine, loaded.cache_bytes_max))
             }),
             options,
         }
@@ -132,38 +205,62 @@ impl Policies {
         requirements: &[Requirement],
         kind: OperationKind,
         context: &OperationContext<'_>,
+        offload: &Offload,
     ) -> Result<Option<Claims>, RequestError> {
-        let Some(caller) = context.caller() else {
+        let Some(caller) = context.shared_caller() else {
             return Ok(None);
         };
-        match self.decide(requirements, kind, caller).await {
+        let telling = Telling {
+            telemetry: context.telemetry(),
+            record: context.observer().and_then(StageObserver::record),
+        };
+        match self
+            .decide(requirements, kind, caller, (offload, telling))
+            .await
+        {
             // Everything is shown anyway.
-            Err(_) if self.options.dry_run => Ok(None),
+            Err(error) if self.options.dry_run => {
+                telling.unanswered(&error);
+                Ok(None)
+            }
             decided => decided,
         }
     }
 
     /// What a caller has, with the policies that requirements ask for and that hold; `None` if that is what is known
-    /// anyway.
+    /// anyway. What an engine has not decided before it decides beside the worker.
     pub async fn decide(
         &self,
         requirements: &[Requirement],
         kind: OperationKind,
-        caller: &Caller,
+        caller: &Arc<Caller>,
+        (offload, telling): (&Offload, Telling<'_>),
     ) -> Result<Option<Claims>, RequestError> {
+        let named = &caller.granted.policies;
+        // Only rules of redaction decide theirs, whatever a caller is said to have.
+        let is_forged = named.iter().any(|p| RedactionRule::is_policy(p));
+        let own = || {
+            let mut claims = caller.granted.clone();
+            claims.policies.retain(|p| !RedactionRule::is_policy(p));
+            claims
+        };
         if !caller.granted.authenticated {
-            return Ok(None);
+            return Ok(is_forged.then(own));
         }
-        let is_open = |policy: &&str| !caller.granted.policies.iter().any(|p| **p == **policy);
+        let is_open = |policy: &&str| {
+            RedactionRule::is_policy(policy) || !named.iter().any(|p| **p == **policy)
+        };
         let (mut holding, mut asked) = (Vec::<Box<str>>::new(), Vec::new());
         for policy in asked_for(requirements).into_iter().filter(is_open) {
             let holds = match (self.options.rules.get(policy), &self.engine) {
-                (Some(rule), _) => is_met(&rule.0, caller),
-                (None, Some(engine)) => engine.holds(&PolicyQuestion {
-                    policy,
-                    operation: kind.as_str(),
-                    caller,
-                }),
+                (Some(rule), _) => is_met(&rule.0, &**caller),
+                (None, Some(engine)) => {
+                    let known = engine.recall(policy, kind.as_str(), caller);
+                    if known.is_none() {
+                        asked.push(policy);
+                    }
+                    known.unwrap_or_default()
+                }
                 (None, None) => {
                     asked.push(policy);
                     false
@@ -173,18 +270,28 @@ impl Policies {
                 holding.push(policy.into());
             }
         }
+        if let Some(engine) = self.engine.as_ref().filter(|_| !asked.is_empty()) {
+            let (engine, caller) = (Arc::clone(engine), Arc::clone(caller));
+            let policies: Vec<Box<str>> = asked.drain(..).map(Into::into).collect();
+            let deciding = offload.run(move || {
+                let holds = engine.decide(&policies, kind.as_str(), &caller);
+                policies.into_iter().zip(holds)
+            });
+            let decided = deciding.await.filter(|(_, holds)| *holds);
+            holding.extend(decided.map(|(policy, _)| policy));
+        }
         if let Some(service) = self.service.as_ref().filter(|_| !asked.is_empty()) {
-            let decided = service
-                .decide(&asked, caller)
-                .await
-                .map_err(|_| unavailable())?;
+            let since = Instant::now();
+            let decided = service.decide(&asked, caller).await;
+            telling.called(decided.is_ok(), since);
+            let decided = decided.map_err(|why| unavailable(service, &why))?;
             let holds = asked.iter().zip(decided).filter(|(_, holds)| *holds);
             holding.extend(holds.map(|(policy, _)| Box::from(*policy)));
         }
-        if holding.is_empty() {
+        if holding.is_empty() && !is_forged {
             return Ok(None);
         }
-        let mut claims = caller.granted.clone();
+        let mut claims = own();
         claims.policies.append(&mut holding);
         Ok(Some(claims))
     }
@@ -193,7 +300,8 @@ impl Policies {
     fn explain(&self, requirements: &[Requirement], caller: &Caller, decided: &Claims) -> String {
         let mut out = String::new();
         for policy in asked_for(requirements) {
-            let is_named = caller.granted.policies.iter().any(|p| **p == *policy);
+            let is_named = !RedactionRule::is_policy(policy)
+                && caller.granted.policies.iter().any(|p| **p == *policy);
             let by = match (&self.service, self.options.rules.get(policy)) {
                 _ if is_named => "named by whoever says who the caller is".to_owned(),
                 _ if !caller.granted.authenticated => "nobody is known to ask".to_owned(),
@@ -233,7 +341,7 @@ pub(crate) async fn decide(
             None => &plan.requirements,
         };
         decided = policies
-            .decide_for(requirements, plan.kind, context)
+            .decide_for(requirements, plan.kind, context, offload)
             .await?;
     }
     // A coprocessor has decided some, for whoever asks.
@@ -310,8 +418,9 @@ pub(crate) fn asked_for(requirements: &[Requirement]) -> BTreeSet<&str> {
         .collect()
 }
 
-fn unavailable() -> RequestError {
+fn unavailable(service: &PolicyService, why: &str) -> RequestError {
     RequestError {
+        cause: Some(format!("policies are not decided by {}: {why}", service.shown()).into()),
         retry_after: Some(RETRY_SECONDS),
         ..RequestError::graphql(
             codes::POLICIES_UNAVAILABLE,

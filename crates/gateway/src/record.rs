@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use http::{Method, Response, request::Parts};
-use ogive_config::{Client, Measured, Peer};
+use ogive_config::{Measured, Peer};
 use ogive_server::ResponseBody;
 use ogive_telemetry::{Record, access::Finished};
 
@@ -12,8 +12,9 @@ use crate::{
     options::GatewayOptions,
     shared::{
         failures,
+        identity::Identity,
         measured::{code, log},
-        observe::ObserveOptions,
+        operation_values::RequestValues,
     },
     subscribe::end::EndLine,
 };
@@ -25,9 +26,19 @@ impl Gateway {
         options: &GatewayOptions,
         record: &Record,
         parts: &Parts,
-        client: Client,
+        identity: &Identity,
         response: &mut Response<ResponseBody>,
     ) {
+        if let Some(rules) = &options.observe.attributes {
+            let known = identity.caller.as_deref();
+            let head = RequestValues {
+                headers: &parts.headers,
+                caller: known.and_then(|known| known.as_deref().ok()),
+                client: Some(identity.client),
+                observe: &options.observe,
+            };
+            rules.note_response(record, |from| head.find(from), response);
+        }
         let (status, bytes) = (response.status().as_u16(), response.body().len() as u64);
         let operations = record.finish(status, bytes);
         let name = options.observe.request_id.as_ref();
@@ -38,7 +49,7 @@ impl Gateway {
             let finished = Finished {
                 status,
                 bytes,
-                address: client.address(),
+                address: identity.client.address(),
                 headers: &parts.headers,
                 operations: &operations,
             };
@@ -62,10 +73,13 @@ impl Gateway {
         if !(self.telemetry.is_on() || observe.is_on()) {
             return;
         }
-        let record = self.record(observe, parts);
+        let record = self.record(&serving.options, parts);
         failures::turned_away(&self.telemetry, &record, response.status(), code);
-        let client = serving.options.proxies.client(&parts.headers, peer);
-        self.end(&serving.options, &record, parts, client, response);
+        let identity = Identity {
+            client: serving.options.proxies.client(&parts.headers, peer),
+            ..Identity::of(peer)
+        };
+        self.end(&serving.options, &record, parts, &identity, response);
     }
 
     /// The record of a GraphQL request, if anybody wants one.
@@ -74,13 +88,22 @@ impl Gateway {
         let wanted = (self.telemetry.is_on() || observe.is_on())
             && parts.uri.path().starts_with(&options.graphql_path)
             && parts.method != Method::OPTIONS;
-        wanted.then(|| self.record(observe, parts))
+        wanted.then(|| self.record(options, parts))
     }
     /// A record whose id is the client's or a new one.
-    pub(crate) fn record(&self, observe: &ObserveOptions, parts: &Parts) -> Record {
+    pub(crate) fn record(&self, options: &GatewayOptions, parts: &Parts) -> Record {
+        let observe = &options.observe;
         let id = observe.id_of(&parts.headers, || self.telemetry.new_id());
         let mut record = self.telemetry.begin(parts, id, false);
         record.client = observe.client_of(&parts.headers);
+        // The id of a subscription is a secret, and would be another name for each.
+        if let Some(id) = options.callback_id(parts.uri.path()) {
+            let path = record.path.strip_suffix(id).unwrap_or_default();
+            record.path = path.into();
+        }
+        if let Some(rules) = &observe.attributes {
+            rules.begin(&mut record);
+        }
         record
     }
 

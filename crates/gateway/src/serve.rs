@@ -49,6 +49,11 @@ impl Service for Gateway {
     fn is_health(&self, head: &Parts) -> bool {
         self.is_about_health(head)
     }
+    fn opens_websockets(&self) -> bool {
+        let serving = self.serving.load();
+        let subscription = serving.options.subscription.as_ref();
+        subscription.is_some_and(|subscription| subscription.websocket.is_some())
+    }
     fn reserve(&self, worker: &Rc<WorkerState>) -> Reservation {
         worker.reserve(&self.memory)
     }
@@ -93,11 +98,11 @@ fn refused(refusal: Refusal) -> (Response<ResponseBody>, &'static str) {
         }
         Refusal::Host => RequestError::http(
             codes::INVALID_GRAPHQL_REQUEST,
-            "the request has no `host` header, or several",
+            "the request has no `host` header, several, or one that names no host",
         ),
         Refusal::Framing => RequestError::http(
             codes::INVALID_GRAPHQL_REQUEST,
-            "the request has both `content-length` and `transfer-encoding`",
+            "the request has both `content-length` and `transfer-encoding`, or another coding than `chunked`",
         ),
         Refusal::Memory => no_memory(),
         Refusal::Connections => RequestError::http(

@@ -5,13 +5,23 @@
 //! is asked.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_config::{Config, KeySetUrl, SupergraphOptions, is_loopback, without_secrets};
+use ogive_config::{
+    Config, KeySetUrl, SupergraphOptions, TlsSubgraphOptions, WhenKeysMissing, is_loopback,
+    without_secrets,
+};
 use ogive_identity::{api_keys::ApiKeys, jwk::KeySet};
 use ogive_server::tls::listener_tls;
 use ogive_telemetry::{access::Field, log};
 use ogive_transport::{Http2, Source};
 
-use crate::{background::export, documents::Manifest, schema::signers::proof, tls};
+use crate::{
+    background::export,
+    coprocessor::{plugins, settings::CoprocessorSettings},
+    documents::{Manifest, trusted},
+    schema::{brokers, signers::proof},
+    shared::shared_state::store_options,
+    tls,
+};
 
 /// One of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -112,7 +122,45 @@ pub fn problems(config: &Config) -> Vec<Problem> {
             problem(&["persisted_queries", "local_manifests", &index], error);
         }
     }
-    for (index, set) in config.authentication.router.jwt.jwks.iter().enumerate() {
+    for (index, source) in persisted.sources.iter().enumerate() {
+        if let Err(error) = trusted::check_source(source) {
+            let index = index.to_string();
+            problem(&["persisted_queries", "sources", &index], error);
+        }
+    }
+    of_urls(config, &mut problem);
+    of_access_log(config, &mut problem);
+    for (key, error) in export::problems(config) {
+        problem(key, error);
+    }
+    found.extend(of_files(config));
+    // Subgraphs that are composed win over a URL, which is never asked then.
+    if config.supergraph.subgraphs.is_none() {
+        found.extend(supergraph_url(&config.supergraph).err());
+    }
+    found
+}
+
+/// Those that keep a gateway from serving: a key set that is waited for may be missing.
+pub fn refused_files(config: &Config) -> Vec<Problem> {
+    let waits = config.authentication.router.jwt.when_missing == WhenKeysMissing::Wait;
+    let mut found = of_files(config);
+    found.retain(|problem| !(waits && problem.at.iter().any(|part| part == "jwks")));
+    found
+}
+
+/// What is wrong with files that requests need: key sets and API keys, certificates, keys of what is signed, scripts, components.
+fn of_files(config: &Config) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut problem = |at: &[&str], message: String| {
+        found.push(Problem {
+            at: at.iter().map(|part| (*part).to_owned()).collect(),
+            message,
+            help: None,
+        });
+    };
+    let jwt = &config.authentication.router.jwt;
+    for (index, set) in jwt.jwks.iter().enumerate() {
         if let Some(KeySetUrl::File(path)) = &set.url
             && let Err(error) = KeySet::check(path.as_ref())
         {
@@ -129,28 +177,34 @@ pub fn problems(config: &Config) -> Vec<Problem> {
     if let Err(error) = listener_tls(config) {
         problem(&["tls", "supergraph"], error);
     }
+    if let Err(error) = CoprocessorSettings::with_scripts(config) {
+        problem(&["rhai", "scripts"], error);
+    }
+    if let Err(error) = plugins::load(config) {
+        problem(&["plugins"], error);
+    }
+    if let Err(error) = store_options(config) {
+        problem(&["store", "redis", "tls"], error);
+    }
+    if let Err(error) = brokers::settings(config) {
+        problem(&["events", "providers"], error);
+    }
     of_subgraphs(config, &mut problem);
-    of_access_log(config, &mut problem);
-    for (key, error) in export::problems(config) {
-        problem(&["telemetry", "exporters", key, "otlp"], error);
-    }
-    // Subgraphs that are composed win over a URL, which is never asked then.
-    if config.supergraph.subgraphs.is_none() {
-        found.extend(supergraph_url(&config.supergraph).err());
-    }
     found
 }
 
-/// What is wrong with the keys and URLs of subgraphs.
+/// What is wrong with certificates towards subgraphs, and with the keys of what is signed for them.
 fn of_subgraphs(config: &Config, problem: &mut dyn FnMut(&[&str], String)) {
     let of_subgraphs = &config.tls.subgraph;
     // A name that nobody has stands for all others.
     if let Err(error) = tls::subgraph_tls(config, "", Http2::Enable) {
-        problem(&["tls", "subgraph", "all"], error.to_string());
+        let message = with_files(error.to_string(), config.subgraph_tls(""));
+        problem(&["tls", "subgraph", "all"], message);
     }
     for name in of_subgraphs.subgraphs.keys() {
         if let Err(error) = tls::subgraph_tls(config, name, Http2::Enable) {
-            problem(&["tls", "subgraph", "subgraphs", name], error.to_string());
+            let message = with_files(error.to_string(), config.subgraph_tls(name));
+            problem(&["tls", "subgraph", "subgraphs", name], message);
         }
     }
     let proved = &config.authentication.subgraph;
@@ -162,6 +216,28 @@ fn of_subgraphs(config: &Config, problem: &mut dyn FnMut(&[&str], String)) {
             problem(&["authentication", "subgraph", "subgraphs", name], error);
         }
     }
+}
+
+/// What is wrong, with the files that it may be wrong with.
+fn with_files(message: String, tls: TlsSubgraphOptions) -> String {
+    let identity = tls.client_authentication;
+    let identity = identity.map(|identity| [identity.certificate_chain, identity.key]);
+    let all = tls.certificate_authorities.into_iter();
+    let files = all.chain(identity.into_iter().flatten());
+    // Certificates may stand in the configuration itself.
+    let is_named = |file: &String| !file.contains("-----BEGIN") && !message.contains(&**file);
+    let files: Vec<String> = files
+        .filter(is_named)
+        .map(|file| format!("`{file}`"))
+        .collect();
+    match files.as_slice() {
+        [] => message,
+        files => format!("{message}; its files are {}", files.join(", ")),
+    }
+}
+
+/// What is wrong with the URLs of subgraphs.
+fn of_urls(config: &Config, problem: &mut dyn FnMut(&[&str], String)) {
     let urls = config.traffic_shaping.subgraphs.iter();
     let replicas = urls.flat_map(|(name, own)| {
         let urls = own.urls.iter().flatten().enumerate();
@@ -175,7 +251,13 @@ fn of_subgraphs(config: &Config, problem: &mut dyn FnMut(&[&str], String)) {
     });
     let overridden = config.override_subgraph_url.iter();
     let overridden = overridden.map(|(name, url)| (vec!["override_subgraph_url", name], None, url));
-    for (path, index, url) in overridden.chain(replicas) {
+    let rules = config.override_subgraph_urls.iter();
+    let by_rule = rules.flat_map(|(name, rules)| {
+        let urls = rules.iter().enumerate();
+        let urls = urls.filter_map(|(index, rule)| Some((index, rule.url.as_ref()?)));
+        urls.map(move |(index, url)| (vec!["override_subgraph_urls", name], Some(index), url))
+    });
+    for (path, index, url) in overridden.chain(replicas).chain(by_rule) {
         if let Err(error) = ogive_transport::address::Address::parse(&url.0) {
             let index = index.map(|index| index.to_string());
             let path: Vec<&str> = path.into_iter().chain(index.as_deref()).collect();

@@ -228,6 +228,7 @@ pub(crate) fn input<'a>(
     options: ExecuteOptions,
 ) -> ExecuteInput<'a> {
     ExecuteInput {
+        costs: None,
         operation_names: None,
         error_extensions: &[],
         variables,

@@ -9,8 +9,11 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -31,28 +34,31 @@ use crate::{
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Longest key, in bytes.
 const KEY_BYTES_MAX: usize = 1 << 10;
-/// How often the file is looked at, when keys come.
+/// How often the file is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The keys of a file, which is read again when it has changed.
+/// The keys of a file, which is read again when it has changed: on a thread of its own, because a file may be large, or on a
+/// disk that does not answer.
 pub struct ApiKeys {
+    shared: Arc<Shared>,
+    /// Ends the thread when it is dropped.
+    _stop: Sender<()>,
+}
+
+struct Shared {
     path: PathBuf,
     keys: ArcSwap<KeyTable>,
-    looked: Mutex<Looked>,
+    /// The file as it was read last.
+    found: Mutex<Option<FileLook>>,
 }
 
 /// Never shows digests.
 impl std::fmt::Debug for ApiKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ApiKeys")
-            .field("path", &self.path)
+            .field("path", &self.shared.path)
             .finish_non_exhaustive()
     }
-}
-
-struct Looked {
-    at: Instant,
-    found: Option<FileLook>,
 }
 
 /// Callers by the digest of their key.
@@ -67,16 +73,29 @@ struct KeyEntry {
 impl ApiKeys {
     /// Reads a file. One that cannot be read has no keys until it can.
     pub fn start(path: PathBuf) -> Self {
-        let keys = ApiKeys {
+        let shared = Arc::new(Shared {
             keys: ArcSwap::default(),
-            looked: Mutex::new(Looked {
-                at: Instant::now(),
-                found: None,
-            }),
+            found: Mutex::default(),
             path,
-        };
-        keys.read();
-        keys
+        });
+        shared.read();
+        let (stop, stopped) = channel();
+        let keeping = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("ogive-api-keys".into());
+        let started = thread.spawn(move || {
+            // Nothing is ever sent: it is an error when the other end goes.
+            while stopped.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                keeping.read();
+            }
+        });
+        if let Err(error) = started {
+            let why = format!("changes are not seen: {error}");
+            tell(&shared.path.display().to_string(), SourceResult::Kept(&why));
+        }
+        ApiKeys {
+            shared,
+            _stop: stop,
+        }
     }
 
     /// Checks a file. The error is for the operator.
@@ -86,7 +105,7 @@ impl ApiKeys {
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.keys.load().len()
+        self.shared.keys.load().len()
     }
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
@@ -104,31 +123,20 @@ impl ApiKeys {
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
             return Err(TokenError::ApiKey);
         }
-        self.look();
-        let keys = self.keys.load();
+        let keys = self.shared.keys.load();
         match keys.get(&digest_of(key)) {
             Some(entry) if now < entry.end => Ok(Arc::clone(&entry.caller)),
             _ => Err(TokenError::ApiKey),
         }
     }
+}
 
-    /// Reads the file again if it has changed.
-    fn look(&self) {
-        let Ok(looked) = self.looked.try_lock() else {
-            return;
-        };
-        if looked.at.elapsed() < LOOK_INTERVAL {
-            return;
-        }
-        drop(looked);
-        self.read();
-    }
-
+impl Shared {
+    /// Reads the file if it has changed.
     fn read(&self) {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        looked.at = Instant::now();
+        let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let found = FileLook::of(&self.path);
-        if found.is_some() && found == looked.found {
+        if found.is_some() && found == *known {
             return;
         }
         let from = self.path.display().to_string();
@@ -136,12 +144,17 @@ impl ApiKeys {
         match table {
             Ok(table) => {
                 tell(&from, SourceResult::Taken);
-                looked.found = found;
+                *known = found;
                 self.keys.store(Arc::new(table));
             }
             Err(why) => {
-                looked.found = found;
-                tell(&from, SourceResult::Kept(&why));
+                *known = found;
+                let result = if self.keys.load().is_empty() {
+                    SourceResult::Missing(&why)
+                } else {
+                    SourceResult::Kept(&why)
+                };
+                tell(&from, result);
             }
         }
     }
@@ -230,4 +243,27 @@ fn from_hex(text: &str) -> Option<Digest> {
         *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
     }
     Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No request reads the file, however many keys it has.
+    #[test]
+    fn a_file_that_changes_is_read_without_a_request() {
+        let path = std::env::temp_dir().join(format!("ogive-api-keys-{}", std::process::id()));
+        std::fs::write(&path, r#"{"keys":{}}"#).unwrap();
+        let keys = ApiKeys::start(path.clone());
+        assert!(keys.is_empty());
+        let digest = "00".repeat(32);
+        let text = format!(r#"{{"keys":{{"a":{{"sha256":"{digest}"}}}}}}"#);
+        std::fs::write(&path, text).unwrap();
+        let began = std::time::Instant::now();
+        while keys.is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            std::thread::yield_now();
+        }
+        std::fs::remove_file(path).unwrap();
+    }
 }

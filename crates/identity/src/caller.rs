@@ -67,13 +67,17 @@ impl Caller {
         }
     }
 
-    /// What a claim says, texts as they are, other values as JSON. What an unauthenticated caller claims counts for nothing.
-    pub fn claim(&self, path: &str) -> Option<Cow<'_, str>> {
+    /// What a claim says, if it says anything. What an unauthenticated caller claims counts for nothing.
+    pub fn value(&self, path: &str) -> Option<&Value> {
         if !self.granted.authenticated {
             return None;
         }
-        match at(&self.claims, path)? {
-            Value::Null => None,
+        at(&self.claims, path).filter(|value| !value.is_null())
+    }
+
+    /// What a claim says, texts as they are, other values as JSON. What an unauthenticated caller claims counts for nothing.
+    pub fn claim(&self, path: &str) -> Option<Cow<'_, str>> {
+        match self.value(path)? {
             Value::String(text) => Some(Cow::Borrowed(text)),
             other => Some(Cow::Owned(other.to_string())),
         }

@@ -1,7 +1,9 @@
 //! Where a request has its token: headers and cookies, in an order. The first of them that is there counts; if its token is
 //! bad, no other is looked at.
 
-use http::{HeaderMap, HeaderName, header};
+use std::fmt;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::error::TokenError;
 
@@ -31,7 +33,41 @@ pub struct Credentials {
     pub ignore_other_prefixes: bool,
 }
 
+/// For people.
+impl fmt::Display for TokenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TokenSource::Header { name, prefix } if prefix.is_empty() => {
+                write!(f, "the header `{name}`")
+            }
+            TokenSource::Header { name, prefix } => write!(f, "the header `{name}` (`{prefix} …`)"),
+            TokenSource::Cookie { name } => write!(f, "the cookie `{name}`"),
+        }
+    }
+}
+
 impl Credentials {
+    /// Puts a token where it is looked for first.
+    pub fn put(&self, token: &str, headers: &mut HeaderMap) {
+        let (name, text) = match self.sources.first() {
+            None => return,
+            Some(TokenSource::Header { name, prefix }) => {
+                (name.clone(), format!("{prefix} {token}"))
+            }
+            Some(TokenSource::Cookie { name }) => (header::COOKIE, format!("{name}={token}")),
+        };
+        // What no header can hold is no token either.
+        if let Ok(mut value) = HeaderValue::from_str(text.trim()) {
+            value.set_sensitive(true);
+            if name == header::COOKIE {
+                // Beside others.
+                headers.append(name, value);
+            } else {
+                headers.insert(name, value);
+            }
+        }
+    }
+
     /// The token of a request; `None` if it brings none.
     pub fn find<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h str>, TokenError> {
         for source in &self.sources {

@@ -77,7 +77,7 @@ impl KeySourceOptions {
         }
     }
     /// The file in which the last good set is kept.
-    pub(crate) fn kept_file(&self) -> Option<PathBuf> {
+    pub fn kept_file(&self) -> Option<PathBuf> {
         let (KeyOrigin::Url(url) | KeyOrigin::Discovery(url)) = &self.origin else {
             return None;
         };

@@ -74,8 +74,8 @@ struct Shared {
     failures: AtomicU64,
     /// Why the last fetch failed.
     failure: Mutex<Option<String>>,
-    /// Since when fetches fail, if they do.
-    failing_since: Mutex<Option<Instant>>,
+    /// Since when fetches fail, if they do, and how old the keys were then.
+    failing_since: Mutex<Option<(Instant, Duration)>>,
     /// The digest of the text that is on disk, once it was written.
     kept: Mutex<Option<Digest>>,
 }
@@ -234,6 +234,7 @@ async fn fetch_for_ever(shared: &Shared) {
                 options.tell(SourceResult::Same);
                 failed_in_a_row = 0;
                 shared.succeeded();
+                shared.confirm();
                 match max_age.filter(|_| options.poll_interval.is_none()) {
                     Some(age) => age.clamp(INTERVAL_MIN, INTERVAL_MAX),
                     None => usual,
@@ -287,6 +288,21 @@ impl Shared {
         Ok(())
     }
 
+    /// Notes with the file on disk that its keys were what their origin has: `max_stale` counts from there after a restart.
+    fn confirm(&self) {
+        if self.options.max_stale.is_none() {
+            return;
+        }
+        let Some(path) = self.options.kept_file() else {
+            return;
+        };
+        let file = std::fs::File::options().append(true).open(path);
+        let noted = file.and_then(|file| file.set_modified(SystemTime::now()));
+        if let Err(error) = noted {
+            tracing::debug!(%error, "when the kept key set was confirmed cannot be noted");
+        }
+    }
+
     fn read(&self, text: &[u8]) -> Result<(), String> {
         let set = KeySet::parse(text, self.options.algorithms)?;
         let from = self.options.shown();
@@ -326,10 +342,11 @@ impl Shared {
         let since = self.failing_since.lock();
         let since = *since
             .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(Instant::now);
+            .get_or_insert_with(|| (Instant::now(), Duration::ZERO));
         if let Some(keys) = &*self.keys.load() {
             let limit = self.options.max_stale;
-            if limit.is_some_and(|limit| since.elapsed() >= limit) {
+            let (since, age) = since;
+            if limit.is_some_and(|limit| since.elapsed() + age >= limit) {
                 keys.end(now());
                 let why =
                     format!("none for longer than `max_stale`, its tokens are refused: {why}");
@@ -340,16 +357,38 @@ impl Shared {
             return;
         }
         let kept = self.options.kept_file().and_then(|path| {
-            ogive_files::read(&path, ANSWER_BYTES_MAX as u64, Pipes::Refused).ok()
+            let text = ogive_files::read(&path, ANSWER_BYTES_MAX as u64, Pipes::Refused).ok()?;
+            Some((text, age(&path)))
         });
-        match kept.map(|text| self.read(&text)) {
+        let limit = self.options.max_stale;
+        if let (Some((_, age)), Some(limit)) = (&kept, limit)
+            && *age >= limit
+        {
+            let why = format!("the last one on disk is older than `max_stale`: {why}");
+            return self.options.tell(SourceResult::Missing(&why));
+        }
+        if let (Some((_, age)), Some(_)) = (&kept, limit) {
+            let since = self.failing_since.lock();
+            *since.unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), *age));
+        }
+        match kept.map(|(text, _)| self.read(&text)) {
             Some(Ok(())) => {
-                let why = format!("the last one that was kept on disk is used: {why}");
-                self.options.tell(SourceResult::Kept(&why));
+                let from = self.options.shown();
+                tracing::warn!(from, "the key set that was kept on disk last is used");
+                self.options.tell(SourceResult::Kept(why));
             }
             _ => self.options.tell(SourceResult::Missing(why)),
         }
     }
+}
+
+/// How long ago a file was written or confirmed.
+fn age(path: &std::path::Path) -> Duration {
+    let modified = std::fs::metadata(path).and_then(|found| found.modified());
+    let age = modified
+        .ok()
+        .and_then(|at| SystemTime::now().duration_since(at).ok());
+    age.unwrap_or_default()
 }
 
 /// Writes a file as a whole, for its owner only.

@@ -15,18 +15,18 @@ use std::{
 
 use crate::{
     caller::Caller,
-    digest::digest_of,
+    digest::{Digest, digest_of},
     inflight::{AnswerCache, ENTRY_BYTES},
 };
 
 /// How long a decision is remembered, which is for as long as there is room.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3_600);
 
-/// What is asked.
+/// What is asked: policies of one caller.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyQuestion<'q> {
-    /// The policy.
-    pub policy: &'q str,
+    /// The policies.
+    pub policies: &'q [Box<str>],
     /// The kind of the operation.
     pub operation: &'q str,
     /// Who asks; known.
@@ -44,8 +44,8 @@ pub struct PolicyAnswer {
 
 /// Decides policies.
 pub trait PolicyEngine: Debug + Send + Sync {
-    /// Decides one.
-    fn decide(&self, question: &PolicyQuestion<'_>) -> PolicyAnswer;
+    /// Decides each of them, in their order. May take long: it is never called on a worker.
+    fn decide(&self, question: &PolicyQuestion<'_>) -> Vec<PolicyAnswer>;
 }
 
 /// An engine, and what it has decided.
@@ -66,29 +66,42 @@ impl EnginePolicies {
             is_told: AtomicBool::new(false),
         }
     }
-    /// Whether a policy holds.
-    pub fn holds(&self, question: &PolicyQuestion<'_>) -> bool {
-        let mut key = question.caller.digest().to_vec();
-        for text in [question.operation, question.policy] {
-            key.extend_from_slice(&(text.len() as u64).to_le_bytes());
-            key.extend_from_slice(text.as_bytes());
-        }
-        let (key, now) = (digest_of(&key), Instant::now());
-        if let Some(holds) = self.decided.get(&key, now) {
-            return holds;
-        }
-        let answer = self.engine.decide(question);
-        if let Some(failure) = answer.failures.first()
-            && !self.is_told.swap(true, Ordering::Relaxed)
-        {
-            let policy = question.policy;
-            tracing::error!(
-                policy,
-                "a policy cannot be evaluated, and does not hold: {failure}"
-            );
-        }
+    /// Whether a policy holds, if that was decided before.
+    pub fn recall(&self, policy: &str, operation: &str, caller: &Caller) -> Option<bool> {
         self.decided
-            .insert(key, answer.holds, now + REMEMBERED, ENTRY_BYTES);
-        answer.holds
+            .get(&key(policy, operation, caller), Instant::now())
     }
+    /// Whether each of some policies holds, in their order.
+    pub fn decide(&self, policies: &[Box<str>], operation: &str, caller: &Caller) -> Vec<bool> {
+        let answers = self.engine.decide(&PolicyQuestion {
+            policies,
+            operation,
+            caller,
+        });
+        let mut holds = vec![false; policies.len()];
+        for ((policy, answer), holds) in policies.iter().zip(answers).zip(&mut holds) {
+            if let Some(failure) = answer.failures.first()
+                && !self.is_told.swap(true, Ordering::Relaxed)
+            {
+                tracing::error!(
+                    policy = &**policy,
+                    "a policy cannot be evaluated, and does not hold: {failure}"
+                );
+            }
+            let (key, end) = (key(policy, operation, caller), Instant::now() + REMEMBERED);
+            self.decided.insert(key, answer.holds, end, ENTRY_BYTES);
+            *holds = answer.holds;
+        }
+        holds
+    }
+}
+
+/// What a decision is remembered by.
+fn key(policy: &str, operation: &str, caller: &Caller) -> Digest {
+    let mut key = caller.digest().to_vec();
+    for text in [operation, policy] {
+        key.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        key.extend_from_slice(text.as_bytes());
+    }
+    digest_of(&key)
 }

@@ -63,8 +63,8 @@ pub struct PolicyService {
     decided: AnswerCache<bool>,
     /// Those of the policies asked for that hold, by their places.
     under_way: Inflight<Result<Arc<[bool]>, PolicyError>>,
-    /// Whether the operator was told that it fails.
-    is_told: AtomicBool,
+    /// Whether it failed when it was asked last.
+    has_failed: AtomicBool,
 }
 
 impl PolicyService {
@@ -80,7 +80,7 @@ impl PolicyService {
             slots: Semaphore::new(options.in_flight_max),
             decided: AnswerCache::new(options.cache_bytes_max),
             under_way: Inflight::default(),
-            is_told: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             options,
         }
     }
@@ -128,11 +128,11 @@ impl PolicyService {
             .collect())
     }
 
-    /// Asks, remembers what was said, and tells the operator of the first failure in a row.
+    /// Asks, and remembers what was said. Whoever needs it tells the operator of failures; here it is told that they are over.
     async fn asked(&self, policies: &[&str], caller: &Caller) -> Result<Arc<[bool]>, PolicyError> {
         match self.ask(policies, caller).await {
             Ok((answers, fresh)) => {
-                if self.is_told.swap(false, Ordering::Relaxed) {
+                if self.has_failed.swap(false, Ordering::Relaxed) {
                     tracing::info!(from = self.shown(), "policies are decided again");
                 }
                 let ttl = fresh.map_or(self.options.ttl, |fresh| fresh.min(self.options.ttl));
@@ -146,9 +146,7 @@ impl PolicyService {
                 Ok(answers)
             }
             Err(why) => {
-                if !self.is_told.swap(true, Ordering::Relaxed) {
-                    tracing::error!(from = self.shown(), "policies are not decided: {why}");
-                }
+                self.has_failed.store(true, Ordering::Relaxed);
                 Err(why.into())
             }
         }

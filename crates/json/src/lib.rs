@@ -27,7 +27,7 @@ pub use cursor::Cursor;
 pub use error::{ScanError, ScanErrorKind};
 pub use key::{Key, append_short};
 pub use lanes::Level;
-pub use pattern::{Conditions, Open, Pattern, PatternField, PatternScalar, PatternValue};
+pub use pattern::{Conditions, Open, Pattern, PatternField, PatternScalar, PatternValue, Tally};
 pub use scan::{Kind, Number, Scanner};
 pub use text::JsonStr;
 pub use tree::{Node, Tree};

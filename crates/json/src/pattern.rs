@@ -83,6 +83,10 @@ impl PatternValue {
             _ => None,
         }
     }
+    /// The lists around it.
+    pub fn lists(self) -> u8 {
+        self.lists
+    }
     /// The items of this list.
     #[must_use]
     pub fn item(self) -> Self {
@@ -230,8 +234,29 @@ impl Pattern {
             return job.one_scalar(scalar);
         }
         open.0.clear();
+        let (open, tally) = (&mut open.0, &mut ());
+        lanes::run(Whole { job, open, tally })
+    }
+    /// The same; somebody is told what the value consists of.
+    pub fn tally<'p, T: Tally>(
+        &'p self,
+        (open, tally): (&mut Open<'p>, &mut T),
+        text: &[u8],
+        at: usize,
+        value: PatternValue,
+        conditions: &Conditions,
+        depth: (u32, u32),
+    ) -> Option<usize> {
+        let job = Match {
+            pattern: self,
+            text,
+            begin: Begin::new(at, value),
+            conditions,
+            depth_left: depth.1.saturating_sub(depth.0),
+        };
+        open.0.clear();
         let open = &mut open.0;
-        lanes::run(Whole { job, open })
+        lanes::run(Whole { job, open, tally })
     }
 
     /// Reads a scalar that is not null and begins with `byte`; `None`, and anything may have been read, if it is not as
@@ -292,6 +317,31 @@ impl Pattern {
     }
 }
 
+/// Is told what a value that is as expected consists of, lists and nulls left out. What it was told of a value that is not
+/// is of no use.
+pub trait Tally {
+    /// An object begins.
+    fn object(&mut self);
+    /// A member of the innermost object begins; `left` fields of its pattern follow that one.
+    fn member(&mut self, left: usize);
+    /// A scalar that is not null.
+    fn scalar(&mut self);
+    /// The innermost object is complete.
+    fn close(&mut self);
+}
+
+/// Nobody is told.
+impl Tally for () {
+    #[inline(always)]
+    fn object(&mut self) {}
+    #[inline(always)]
+    fn member(&mut self, _: usize) {}
+    #[inline(always)]
+    fn scalar(&mut self) {}
+    #[inline(always)]
+    fn close(&mut self) {}
+}
+
 pub(crate) struct Match<'p, 't> {
     pub(crate) pattern: &'p Pattern,
     pub(crate) text: &'t [u8],
@@ -311,6 +361,9 @@ pub(crate) struct Begin {
 }
 
 impl Begin {
+    fn at(at: usize, value: PatternValue, layer: u8) -> Self {
+        Begin { at, value, layer }
+    }
     pub(crate) fn new(at: usize, value: PatternValue) -> Self {
         let layer = value.lists;
         Begin { at, value, layer }
@@ -329,9 +382,10 @@ pub(crate) enum Frame<'p> {
 pub struct Open<'p>(Vec<Frame<'p>>);
 
 /// A match up to the end of its value.
-struct Whole<'j, 'p, 't> {
+struct Whole<'j, 'p, 't, T> {
     job: Match<'p, 't>,
     open: &'j mut Vec<Frame<'p>>,
+    tally: &'j mut T,
 }
 
 /// How far a text is as expected.
@@ -342,12 +396,15 @@ pub(crate) enum Walked {
     Paused(Begin),
 }
 
-impl Job for Whole<'_, '_, '_> {
+impl<T: Tally> Job for Whole<'_, '_, '_, T> {
     type Output = Option<usize>;
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Option<usize> {
-        match self.job.walk::<L, false>(lanes, self.open, usize::MAX)? {
+        let walked = self
+            .job
+            .walk::<L, T, false>(lanes, (self.open, self.tally), usize::MAX);
+        match walked? {
             Walked::End(end) => Some(end),
             Walked::Paused(_) => None,
         }
@@ -358,10 +415,10 @@ impl<'p, 't> Match<'p, 't> {
     /// Goes on with `open` containers around where it begins. If it `PAUSES`, it does so before the first item of a list
     /// at `until` or behind it.
     #[inline(always)]
-    pub(crate) fn walk<L: Lanes, const PAUSES: bool>(
+    pub(crate) fn walk<L: Lanes, T: Tally, const PAUSES: bool>(
         &self,
         lanes: L,
-        open: &mut Vec<Frame<'p>>,
+        (open, tally): (&mut Vec<Frame<'p>>, &mut T),
         until: usize,
     ) -> Option<Walked> {
         let Begin {
@@ -392,7 +449,7 @@ impl<'p, 't> Match<'p, 't> {
                         && let Kind::Scalar(scalar) = value.kind
                     {
                         let left = self.depth_left - open.len() as u32 - 1;
-                        self.scalars(&mut cursor, value, scalar, left)?;
+                        self.scalars((&mut cursor, tally), value, scalar, left)?;
                     } else {
                         open.push(Frame::List { value, layer });
                         continue;
@@ -402,13 +459,14 @@ impl<'p, 't> Match<'p, 't> {
                 match value.kind {
                     Kind::Scalar(scalar) => {
                         let left = self.depth_left - open.len() as u32;
-                        self.scalar(&mut cursor, scalar, byte, left)?;
+                        self.scalar((&mut cursor, tally), scalar, byte, left)?;
                     }
                     Kind::Object(object) => {
                         if byte != b'{' {
                             return None;
                         }
-                        if let Some(first) = self.begin_object(&mut cursor, object, open)? {
+                        let means = (&mut cursor, &mut *tally);
+                        if let Some(first) = self.begin_object(means, object, open)? {
                             value = first;
                             layer = value.lists;
                             continue;
@@ -425,6 +483,7 @@ impl<'p, 't> Match<'p, 't> {
                     Frame::Object { rest } => {
                         if let Some(field) = self.next_field(rest) {
                             self.key(&mut cursor, field)?;
+                            tally.member(rest.len());
                             value = field.value;
                             layer = value.lists;
                             break;
@@ -432,6 +491,7 @@ impl<'p, 't> Match<'p, 't> {
                         if cursor.text.get(cursor.at) != Some(&b'}') {
                             return None;
                         }
+                        tally.close();
                     }
                     Frame::List {
                         value: item,
@@ -442,8 +502,7 @@ impl<'p, 't> Match<'p, 't> {
                             value = *item;
                             layer = *below;
                             if PAUSES && cursor.at >= until {
-                                let at = cursor.at;
-                                return Some(Walked::Paused(Begin { at, value, layer }));
+                                return Some(Walked::Paused(Begin::at(cursor.at, value, layer)));
                             }
                             break;
                         }
@@ -460,9 +519,9 @@ impl<'p, 't> Match<'p, 't> {
     /// Reads the opening bracket of an object and its first key, and gives what follows the key. Of an object without
     /// members it reads the closing bracket too.
     #[inline(always)]
-    fn begin_object<L: Lanes>(
+    fn begin_object<L: Lanes, T: Tally>(
         &self,
-        cursor: &mut Cursor<'t, L>,
+        (cursor, tally): (&mut Cursor<'t, L>, &mut T),
         object: u32,
         open: &mut Vec<Frame<'p>>,
     ) -> Option<Option<PatternValue>> {
@@ -471,11 +530,14 @@ impl<'p, 't> Match<'p, 't> {
         }
         cursor.at += 1;
         let mut rest = &**self.pattern.objects.get(object as usize)?;
+        tally.object();
         let Some(field) = self.next_field(&mut rest) else {
             cursor.expect(b'}').ok()?;
+            tally.close();
             return Some(None);
         };
         self.first_key(cursor, field)?;
+        tally.member(rest.len());
         open.push(Frame::Object { rest });
         Some(Some(field.value))
     }
@@ -490,7 +552,7 @@ impl<'p, 't> Match<'p, 't> {
         if byte == b'n' && !self.begin.value.is_non_null(0) {
             cursor.literal(b"null").ok()?;
         } else {
-            self.scalar(&mut cursor, scalar, byte, 0)?;
+            self.scalar((&mut cursor, &mut ()), scalar, byte, 0)?;
         }
         Some(cursor.at)
     }
@@ -546,9 +608,9 @@ impl<'p, 't> Match<'p, 't> {
 
     /// The items of a list, and its closing bracket.
     #[inline(always)]
-    fn scalars<L: Lanes>(
+    fn scalars<L: Lanes, T: Tally>(
         &self,
-        cursor: &mut Cursor<'t, L>,
+        (cursor, tally): (&mut Cursor<'t, L>, &mut T),
         value: PatternValue,
         scalar: PatternScalar,
         depth_left: u32,
@@ -558,7 +620,7 @@ impl<'p, 't> Match<'p, 't> {
             if byte == b'n' && !value.is_non_null(0) {
                 cursor.literal(b"null").ok()?;
             } else {
-                self.scalar(cursor, scalar, byte, depth_left)?;
+                self.scalar((cursor, tally), scalar, byte, depth_left)?;
             }
             let after = *cursor.text.get(cursor.at)?;
             cursor.at += 1;
@@ -571,13 +633,14 @@ impl<'p, 't> Match<'p, 't> {
     }
 
     #[inline(always)]
-    fn scalar<L: Lanes>(
+    fn scalar<L: Lanes, T: Tally>(
         &self,
-        cursor: &mut Cursor<'t, L>,
+        (cursor, tally): (&mut Cursor<'t, L>, &mut T),
         scalar: PatternScalar,
         byte: u8,
         depth_left: u32,
     ) -> Option<()> {
+        tally.scalar();
         self.pattern.scalar(cursor, scalar, byte, depth_left)
     }
 }

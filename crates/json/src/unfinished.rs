@@ -86,7 +86,8 @@ impl Job for Part<'_, '_, '_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Option<Walked> {
-        self.job.walk::<L, true>(lanes, self.open, self.until)
+        self.job
+            .walk::<L, (), true>(lanes, (self.open, &mut ()), self.until)
     }
 }
 

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use rhai::{ASTNode, Expr, Stmt};
+use rhai::{AST, ASTNode, Expr, Stmt};
 
-use crate::{ProgramError, program::Program, scripts::Scripts};
+use crate::{
+    ProgramError,
+    program::{Program, engine},
+    scripts::Scripts,
+};
 
 /// A call that nobody answers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -64,44 +68,54 @@ const OFFERED: [&str; 42] = [
 /// Functions of the language.
 const LANGUAGE: &str = include_str!("language.txt");
 
-/// Looks at all calls of a program, and runs its entry points.
+/// Looks at all calls of a program, in every file of its folder, and runs its entry points.
 pub fn check(program: &Program) -> Result<Vec<Call>, ProgramError> {
+    let mut unknown = BTreeSet::new();
+    let engine = engine(program.limits);
+    for (file, text) in &program.files {
+        let ast = engine.compile(text);
+        let ast = ast.map_err(|error| ProgramError(format!("`{file}`: {error}")))?;
+        unknown.extend(of_file(file, &ast));
+    }
+    Scripts::start(program, String::new)?;
+    Ok(unknown.into_iter().collect())
+}
+
+/// Those of one file.
+fn of_file(file: &str, ast: &AST) -> Vec<Call> {
     let mut known: BTreeSet<String> = OFFERED.iter().map(|name| (*name).to_owned()).collect();
     known.extend(LANGUAGE.lines().map(str::to_owned));
-    let functions = program.ast.iter_functions();
+    let functions = ast.iter_functions();
     known.extend(functions.map(|function| function.name.to_owned()));
-    let mut unknown = BTreeSet::new();
+    let mut unknown = Vec::new();
     let mut imported = BTreeSet::new();
-    program.ast.walk(&mut |path: &[ASTNode<'_>]| {
+    ast.walk(&mut |path: &[ASTNode<'_>]| {
         match path.last() {
             Some(ASTNode::Stmt(Stmt::Import(import, _))) => {
                 imported.insert(import.1.name.to_string());
             }
-            Some(ASTNode::Stmt(Stmt::FnCall(call, at))) => note(call, *at, &known, &mut unknown),
+            Some(ASTNode::Stmt(Stmt::FnCall(call, at))) => {
+                note(call, (file, *at), &known, &mut unknown);
+            }
             Some(ASTNode::Expr(Expr::FnCall(call, at) | Expr::MethodCall(call, at))) => {
-                note(call, *at, &known, &mut unknown)
+                note(call, (file, *at), &known, &mut unknown);
             }
             _ => {}
         }
         true
     });
-    let is_imported = |call: &Call| {
+    unknown.retain(|call| {
         let module = call.name.split("::").next().unwrap_or_default();
-        call.name.contains("::") && imported.contains(module)
-    };
-    let unknown = unknown
-        .into_iter()
-        .filter(|call| !is_imported(call))
-        .collect();
-    Scripts::start(program, String::new)?;
-    Ok(unknown)
+        !call.name.contains("::") || !imported.contains(module)
+    });
+    unknown
 }
 
 fn note(
     call: &rhai::FnCallExpr,
-    at: rhai::Position,
+    (file, at): (&str, rhai::Position),
     known: &BTreeSet<String>,
-    unknown: &mut BTreeSet<Call>,
+    unknown: &mut Vec<Call>,
 ) {
     let is_operator = !call
         .name
@@ -112,9 +126,7 @@ fn note(
         format!("{}::{}", call.namespace, call.name)
     };
     if !is_operator && !call.name.starts_with("anon$") && !known.contains(&name) {
-        unknown.insert(Call {
-            name,
-            at: at.to_string(),
-        });
+        let at = format!("{file}, {at}");
+        unknown.push(Call { name, at });
     }
 }

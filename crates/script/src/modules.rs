@@ -64,8 +64,14 @@ fn log(engine: &mut Engine) {
             "log_trace",
             |value: Dynamic| tracing::trace!(target: "ogive::script", "{}", shown(&value)),
         )
-        .on_print(|text| tracing::info!(target: "ogive::script", "{text}"))
-        .on_debug(|text, _, at| tracing::debug!(target: "ogive::script", %at, "{text}"));
+        .on_print(|text| tracing::info!(target: "ogive::script", "{}", line(text)))
+        .on_debug(|text, _, at| tracing::debug!(target: "ogive::script", %at, "{}", line(text)));
+}
+
+/// As much of a text as a line of the log has.
+fn line(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(LINE_MAX))
+        .unwrap_or_default()
 }
 
 /// Most characters of a line of the log.

@@ -59,6 +59,9 @@ enum Of {
     Stage,
 }
 
+/// Most names of headers of one message.
+const NAMES_MAX: usize = 1_000;
+
 /// Adds all of them.
 pub(crate) fn register(engine: &mut Engine) {
     messages(engine);
@@ -85,7 +88,14 @@ fn messages(engine: &mut Engine) {
         .register_type_with_name::<SubgraphRequest>("SubgraphRequest")
         .register_get("headers", |m: &mut Message| Headers(m.0.clone(), m.of()))
         .register_get("context", |m: &mut Message| Context(m.0.clone()))
-        .register_get("body", |m: &mut Message| Body(m.0.clone()))
+        .register_get("body", |m: &mut Message| -> Result<Body> {
+            match m.of() {
+                Of::Stage => Ok(Body(m.0.clone())),
+                Of::Client => Err(wrong(
+                    "the client's body is not lent here; what the subgraph is sent is `request.subgraph.body`",
+                )),
+            }
+        })
         .register_get("uri", |m: &mut Message| Address(m.0.clone(), m.of()))
         .register_get("method", |m: &mut Message| m.0.look().method.clone())
         .register_get("id", |m: &mut Message| m.0.look().id.clone())
@@ -117,6 +127,55 @@ fn messages(engine: &mut Engine) {
             Address(s.0.clone(), Of::Stage)
         })
         .register_get("method", |_: &mut SubgraphRequest| "POST".to_owned());
+    writing_back(engine);
+}
+
+/// What was changed through a member is written back to it by the language. Members are handles, so nothing is to be done;
+/// without this the language would look for it in vain, which takes longer than the change itself.
+fn writing_back(engine: &mut Engine) {
+    fn same(own: &Lent, written: &Lent) -> Result<()> {
+        if Arc::ptr_eq(&own.0, &written.0) {
+            return Ok(());
+        }
+        Err(wrong("this is of another message; change its members"))
+    }
+    engine
+        .register_set("headers", |m: &mut Message, written: Headers| {
+            if m.of() != written.1 {
+                return Err(wrong("these are headers of another message"));
+            }
+            same(&m.0, &written.0)
+        })
+        .register_set("context", |m: &mut Message, written: Context| {
+            same(&m.0, &written.0)
+        })
+        .register_set("body", |m: &mut Message, written: Body| {
+            same(&m.0, &written.0)
+        })
+        .register_set("uri", |m: &mut Message, written: Address| {
+            if m.of() != written.1 {
+                return Err(wrong("this is the URL of another message"));
+            }
+            same(&m.0, &written.0)
+        })
+        .register_set("subgraph", |m: &mut Message, written: SubgraphRequest| {
+            same(&m.0, &written.0)
+        })
+        .register_set("headers", |s: &mut SubgraphRequest, written: Headers| {
+            if written.1 == Of::Client {
+                return Err(wrong("these are headers of another message"));
+            }
+            same(&s.0, &written.0)
+        })
+        .register_set("body", |s: &mut SubgraphRequest, written: Body| {
+            same(&s.0, &written.0)
+        })
+        .register_set("uri", |s: &mut SubgraphRequest, written: Address| {
+            if written.1 == Of::Client {
+                return Err(wrong("this is the URL of another message"));
+            }
+            same(&s.0, &written.0)
+        });
 }
 
 impl Message {
@@ -154,6 +213,10 @@ impl Headers {
             .map(|value| HeaderValue::from_str(value))
             .collect();
         let values = values.map_err(|_| wrong(format!("`{name}` cannot have this value")))?;
+        // Tables of headers have an end.
+        if self.read(|headers| headers.keys_len() >= NAMES_MAX && !headers.contains_key(&name)) {
+            return Err(wrong(format!("at most {NAMES_MAX} headers are taken")));
+        }
         self.change(|headers| {
             headers.remove(&name);
             for value in values {
@@ -292,6 +355,12 @@ fn addresses(engine: &mut Engine) {
         })
         .register_set("path", |a: &mut Address, path: &str| {
             a.change(|parts| {
+                // What the URL asks besides stays, such as a key.
+                let query = parts.path_and_query.as_ref().and_then(|path| path.query());
+                let path = match query {
+                    Some(query) if !path.contains('?') => format!("{path}?{query}"),
+                    _ => path.to_owned(),
+                };
                 parts.path_and_query = Some(path.parse().ok()?);
                 Some(())
             })

@@ -43,14 +43,14 @@ impl Default for Limits {
 pub struct Program {
     pub(crate) ast: AST,
     pub(crate) limits: Limits,
-    /// What they were read from.
-    text: String,
+    /// What they were read from: paths in the folder, and texts.
+    pub(crate) files: Vec<(String, String)>,
 }
 
 /// The same text under the same limits is the same program.
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text && self.limits == other.limits
+        self.files == other.files && self.limits == other.limits
     }
 }
 
@@ -69,22 +69,23 @@ impl Program {
         engine.set_module_resolver(FileModuleResolver::new_with_path(folder));
         let ast = engine.compile_into_self_contained(&Scope::new(), &text);
         let ast = ast.map_err(|error| ProgramError(format!("`{}`: {error}", path.display())))?;
-        let mut all = text;
+        let mut all = vec![(main.to_owned(), text)];
         for file in files(Path::new(folder))? {
             if file != path {
-                all.push_str(&read(&file)?);
+                let name = file.strip_prefix(folder).unwrap_or(&file);
+                all.push((name.display().to_string(), read(&file)?));
             }
         }
         Ok(Program {
             ast,
             limits,
-            text: all,
+            files: all,
         })
     }
 
     /// Whether a word stands in it anywhere, be it in a comment.
     pub(crate) fn mentions(&self, word: &str) -> bool {
-        self.text.contains(word)
+        self.files.iter().any(|(_, text)| text.contains(word))
     }
 }
 
@@ -142,8 +143,8 @@ pub(crate) fn within<T>(time: Duration, run: impl FnOnce() -> T) -> T {
     done
 }
 
-/// After how many operations the clock is looked at.
-const LOOK: u64 = 1_024;
+/// After how many operations the clock is looked at: one of them may be a digest of a long text.
+const LOOK: u64 = 64;
 
 /// The language as it is offered.
 pub(crate) fn engine(limits: Limits) -> Engine {

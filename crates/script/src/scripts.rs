@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -26,19 +26,21 @@ use crate::{
 
 /// From how long a time on a call is one that others should not wait for.
 const LONG: Duration = Duration::from_millis(1);
+/// After so many of them in a row a hook is called beside the worker.
+const LONG_CALLS: u32 = 3;
 
 /// What is called at one place; those that come first run first.
 #[derive(Debug, Default)]
 pub struct Hook {
     calls: Vec<FnPtr>,
     /// Whether a call took long.
-    is_long: AtomicBool,
+    long_calls: AtomicU32,
 }
 
 impl Hook {
     /// Whether its calls should run where nobody waits for them.
     pub fn is_long(&self) -> bool {
-        self.is_long.load(Ordering::Relaxed)
+        self.long_calls.load(Ordering::Relaxed) >= LONG_CALLS
     }
 }
 
@@ -254,14 +256,24 @@ impl Scripts {
         let mut outcome = Ok(None);
         for call in &hook.calls {
             let message = Message(lent.clone());
-            let called = within(self.program.limits.time, || self.run(call, message));
+            let time = self.program.limits.time;
+            let begun = Instant::now();
+            let called = within(time, || self.run(call, message));
             if let Err(error) = called {
                 outcome = thrown(*error);
                 break;
             }
+            // A single operation may take longer than all.
+            if begun.elapsed() > time {
+                outcome = Err(ScriptError::Limit("its time is over".to_owned()));
+                break;
+            }
         }
-        if started.elapsed() >= LONG {
-            hook.is_long.store(true, Ordering::Relaxed);
+        // A thread that had to wait its turn has not worked longer: only several calls in a row say something.
+        if started.elapsed() < LONG {
+            hook.long_calls.store(0, Ordering::Relaxed);
+        } else {
+            hook.long_calls.fetch_add(1, Ordering::Relaxed);
         }
         // A script may keep a handle for longer; what it does with that is nobody's any more.
         let stage = lent.0.lock().unwrap_or_else(PoisonError::into_inner).stage;
@@ -350,18 +362,18 @@ fn ended(map: &Map) -> Option<Outcome> {
 /// `Router.APOLLO_SDL` and its like, wherever a script is.
 fn constants(engine: &mut Engine, sdl: impl Fn() -> String + Send + Sync + 'static) {
     let router: OnceLock<Dynamic> = OnceLock::new();
-    let started = format!("{:?}", Instant::now());
+    let started = Instant::now();
     let make = move || {
         let mut map = Map::new();
         map.insert("APOLLO_SDL".into(), sdl().into());
-        map.insert("APOLLO_START".into(), started.clone().into());
+        map.insert("APOLLO_START".into(), Dynamic::from(started));
         for (name, entry) in [
             ("APOLLO_AUTHENTICATION_JWT_CLAIMS", entries::JWT_CLAIMS),
             (
                 "APOLLO_AUTHORIZATION_POLICIES_REQUIRED",
                 entries::REQUIRED_POLICIES,
             ),
-            ("APOLLO_OPERATION_ID", "apollo::telemetry::operation_id"),
+            ("APOLLO_OPERATION_ID", "apollo::supergraph::operation_id"),
             (
                 "APOLLO_SUBSCRIPTION_WS_CUSTOM_CONNECTION_PARAMS",
                 "apollo::subscriptions::websocket_connection_params",

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderValue, Method, Response, StatusCode, Version, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header, request::Parts};
 use hyper::{Request, body::Incoming, service::service_fn};
 use ogive_base::{OutOfMemory, Reservation};
 use ogive_config::{Measured, Peer};
@@ -37,6 +37,7 @@ use crate::{
     draining::drained,
     driven::{Driven, Error},
     events::PartFraming,
+    host_header::is_host,
     http1, http2, http2_upgrade,
     io::{Bytes, HEAD_FREE},
     listener::Accepted,
@@ -158,7 +159,8 @@ async fn try_serve<S: Service>(
     let service = service_fn(move |request: Request<Incoming>| answer(&answering, request));
     // In boxes, so that a connection keeps no room for what it does not speak, or not any more.
     if version == Version::HTTP_2 {
-        return Box::pin(http2::drive(driven, service)).await;
+        let opens_websockets = shared.service.opens_websockets();
+        return Box::pin(http2::drive(driven, service, opens_websockets)).await;
     }
     let after = Box::pin(http1::drive(&driven, service)).await;
     let after = after.inspect_err(|error| connection.log_refused(error))?;
@@ -269,10 +271,15 @@ impl<S: Service> Connection<S> {
             service.note(&self.header_bytes, &head_bytes(parts));
         }
         // Whoever came before us may have believed another one.
-        let hosts = headers.get_all(header::HOST).iter().count();
-        let refusal = if hosts > 1 || (hosts == 0 && parts.version == Version::HTTP_11) {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let has_host = match (hosts.next(), hosts.next()) {
+            (None, _) => parts.version != Version::HTTP_11,
+            (Some(host), None) => is_host(host.as_bytes()),
+            (Some(_), Some(_)) => false,
+        };
+        let refusal = if !has_host {
             Refusal::Host
-        } else if has_both {
+        } else if has_both || is_coded(headers) {
             Refusal::Framing
         } else if has_no_memory {
             Refusal::Memory
@@ -383,4 +390,10 @@ async fn open(
     };
     stream.unread(bytes::Bytes::copy_from_slice(&first[..length]));
     Ok((stream, version))
+}
+
+/// Whether a body comes in another coding than in chunks (RFC 9112, section 6.1): nobody undoes it.
+fn is_coded(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }

@@ -28,16 +28,23 @@ const LOOK: Duration = Duration::from_millis(50);
 const LAST_WORD: Duration = Duration::from_millis(500);
 
 /// Serves until the connection ends.
-pub(crate) async fn drive<S>(driven: Driven, service: S) -> Result<(), Error>
+pub(crate) async fn drive<S>(
+    driven: Driven,
+    service: S,
+    opens_websockets: bool,
+) -> Result<(), Error>
 where
     S: Service<Request<Incoming>, Response = Response<Taken>, Error = Infallible>,
     S::Future: 'static,
 {
     let (options, activity) = (&driven.options, &driven.activity);
-    let serving = http2::Builder::new(LocalExecutor)
+    let mut builder = http2::Builder::new(LocalExecutor);
+    if opens_websockets {
+        builder.enable_connect_protocol();
+    }
+    let serving = builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(options.http2_streams_max)
-        .enable_connect_protocol()
         .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
         .max_local_error_reset_streams(options.http2_resets_max as usize)
         .max_header_list_size(options.header_bytes().ceiling.min(u32::MAX as usize) as u32)

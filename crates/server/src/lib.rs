@@ -31,6 +31,7 @@ mod draining;
 mod driven;
 pub mod events;
 mod framing;
+mod host_header;
 mod http1;
 mod http2;
 mod http2_upgrade;

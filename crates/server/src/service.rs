@@ -32,6 +32,10 @@ pub trait Service: Send + Sync + 'static {
     fn refuse(&self, refusal: Refusal, head: &Parts, peer: Peer) -> Response<ResponseBody>;
     /// Whether a request is about health: those are answered when no connection is left.
     fn is_health(&self, head: &Parts) -> bool;
+    /// Whether requests may open WebSockets: clients of HTTP/2 are told so (RFC 8441) when they connect. Default no.
+    fn opens_websockets(&self) -> bool {
+        false
+    }
     /// Counts memory that a connection holds.
     fn reserve(&self, worker: &Self::Worker) -> Reservation;
     /// Notes what is beyond a limit that is only measured.

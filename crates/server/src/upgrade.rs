@@ -56,10 +56,7 @@ impl fmt::Debug for Upgraded {
 
 impl Upgraded {
     /// `read`: what was read of it already.
-    pub(crate) fn new(
-        read: bytes::Bytes,
-        bytes: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    ) -> Self {
+    pub fn new(read: bytes::Bytes, bytes: impl AsyncRead + AsyncWrite + Unpin + 'static) -> Self {
         let bytes = Box::new(bytes);
         Upgraded { read, bytes }
     }

@@ -23,6 +23,8 @@ pub enum SourceKind {
     Certificates,
     /// The configuration, with the supergraph and the manifests that it names.
     Configuration,
+    /// Trusted documents.
+    Documents,
     /// Keys by which tokens are proved.
     KeySet,
     /// Keys that requests to subgraphs are signed with.
@@ -33,10 +35,11 @@ pub enum SourceKind {
 
 impl SourceKind {
     /// All of them.
-    pub const ALL: [SourceKind; 6] = [
+    pub const ALL: [SourceKind; 7] = [
         SourceKind::ApiKeys,
         SourceKind::Certificates,
         SourceKind::Configuration,
+        SourceKind::Documents,
         SourceKind::KeySet,
         SourceKind::SigningKey,
         SourceKind::Supergraph,
@@ -47,6 +50,7 @@ impl SourceKind {
             SourceKind::ApiKeys => "API keys",
             SourceKind::Certificates => "certificates",
             SourceKind::Configuration => "configuration",
+            SourceKind::Documents => "documents",
             SourceKind::KeySet => "key set",
             SourceKind::SigningKey => "signing key",
             SourceKind::Supergraph => "supergraph",

@@ -17,7 +17,7 @@ use ogive_files::{
     Pipes,
     kept::{Readers, keep},
 };
-use ogive_transport::{Http2, Source};
+use ogive_transport::{Http2, Signer, Source};
 
 use crate::{SourceEvent, SourceKind, SourceResult, Validators};
 
@@ -37,11 +37,15 @@ pub struct Poller {
     shown: String,
     source: Source,
     headers: HeaderMap,
+    signer: Option<Arc<dyn Signer>>,
     interval: Duration,
     kept: PathBuf,
+    keeps: bool,
     /// What the URL said of the text it gave last.
     validators: Validators,
     failures: u32,
+    /// Whether there is a good text to go on with.
+    has_text: bool,
 }
 
 /// How a URL is asked.
@@ -57,6 +61,8 @@ pub struct PollerOptions {
     pub timeout: Duration,
     /// The file for the last good text.
     pub kept: PathBuf,
+    /// Whether it is written; otherwise it is only read.
+    pub keeps: bool,
 }
 
 /// A text, and what its URL says of it.
@@ -83,11 +89,28 @@ impl Poller {
             shown,
             source,
             headers: options.headers,
+            signer: None,
             interval: options.interval.max(INTERVAL_MIN),
             kept: options.kept,
+            keeps: options.keeps,
             validators: Validators::default(),
             failures: 0,
+            has_text: false,
         })
+    }
+    /// Signs every request.
+    #[must_use]
+    pub fn signed_by(self, signer: Arc<dyn Signer>) -> Self {
+        let signer = Some(signer);
+        Poller { signer, ..self }
+    }
+    /// There is a good text already, from elsewhere.
+    #[must_use]
+    pub fn with_text(self) -> Self {
+        Poller {
+            has_text: true,
+            ..self
+        }
     }
     /// The URL, fit for the log.
     pub fn shown(&self) -> &str {
@@ -100,11 +123,14 @@ impl Poller {
             return Ok(());
         };
         let (take, what) = (Arc::clone(take), self.kind.as_str());
-        let (shown, kept) = (self.shown.clone(), self.kept.clone());
+        let (shown, kept, keeps) = (self.shown.clone(), self.kept.clone(), self.keeps);
         // The thread of this runtime accepts connections: newcomers must not wait for a text to be read.
         let taking = tokio::task::spawn_blocking(move || {
             let other = take(&shown, &text)?;
-            if other && let Err(error) = keep(&kept, text.as_bytes(), Readers::Owner) {
+            if other
+                && keeps
+                && let Err(error) = keep(&kept, text.as_bytes(), Readers::Owner)
+            {
                 let path = kept.display().to_string();
                 tracing::warn!(%error, path, "the {what} cannot be kept on disk");
             }
@@ -115,6 +141,7 @@ impl Poller {
             Err(_) => Err("reading it failed in a way it should not; see the log above".to_owned()),
         };
         taken?;
+        self.has_text = true;
         self.validators = validators;
         Ok(())
     }
@@ -130,6 +157,10 @@ impl Poller {
     async fn ask(&self) -> Result<Option<Asked>, String> {
         let mut headers = self.headers.clone();
         self.validators.ask(&mut headers);
+        if let Some(signer) = &self.signer {
+            let signed = self.source.sign(signer.as_ref(), &Method::GET, &headers);
+            headers.extend(signed.await.map_err(|why| why.to_string())?);
+        }
         let answer = self.source.send(Method::GET, headers, Bytes::new()).await?;
         match answer.status {
             200 => {}
@@ -148,11 +179,8 @@ impl Poller {
         tokio::time::sleep(wait.min(BACKOFF_MAX.max(self.interval))).await;
     }
     /// Remembers and tells how it went.
-    fn went(&mut self, result: Result<(), String>) {
-        let result = match &result {
-            Ok(()) => SourceResult::Same,
-            Err(why) => SourceResult::Kept(why),
-        };
+    pub fn went(&mut self, result: Result<(), String>) {
+        let result = self.came(&result);
         self.failures = match result {
             SourceResult::Same => 0,
             _ => self.failures + 1,
@@ -160,13 +188,51 @@ impl Poller {
         let (kind, from) = (self.kind, &*self.shown);
         SourceEvent { kind, from, result }.tell();
     }
+    fn came<'r>(&self, result: &'r Result<(), String>) -> SourceResult<'r> {
+        match result {
+            Ok(()) => SourceResult::Same,
+            Err(why) if self.has_text => SourceResult::Kept(why),
+            Err(why) => SourceResult::Missing(why),
+        }
+    }
     /// The text that was kept. The URL failed, for that reason.
     pub fn kept(&mut self, why: &str) -> std::io::Result<String> {
+        let kept = ogive_files::read_text(&self.kept, BYTES_MAX as u64, Pipes::Refused);
+        self.has_text |= kept.is_ok();
         self.went(Err(why.to_owned()));
-        ogive_files::read_text(&self.kept, BYTES_MAX as u64, Pipes::Refused)
+        kept
     }
     /// Where it is kept.
     pub fn kept_path(&self) -> &Path {
         &self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_good_text_there_is_none_to_go_on_with() {
+        let name = format!("ogive-poller-{}.graphql", std::process::id());
+        let kept = std::env::temp_dir().join(name);
+        let options = PollerOptions {
+            shown: "http://127.0.0.1:1/".to_owned(),
+            headers: HeaderMap::new(),
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            kept: kept.clone(),
+            keeps: true,
+        };
+        let poller = Poller::new(SourceKind::Supergraph, "http://127.0.0.1:1/", options);
+        let mut poller = poller.unwrap();
+        let failed = Err("no answer".to_owned());
+        assert!(poller.kept("no answer").is_err());
+        assert_eq!(poller.came(&failed), SourceResult::Missing("no answer"));
+        std::fs::write(&kept, "type Query { a: Int }").unwrap();
+        assert!(poller.kept("no answer").is_ok());
+        assert_eq!(poller.came(&failed), SourceResult::Kept("no answer"));
+        assert_eq!(poller.came(&Ok(())), SourceResult::Same);
+        std::fs::remove_file(kept).unwrap();
     }
 }

@@ -131,6 +131,18 @@ pub enum MultipartError {
     CutOff,
 }
 
+/// For operators.
+impl std::fmt::Display for MultipartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            MultipartError::TooLong => "a part is longer than it may be",
+            MultipartError::Malformed => "there is something between delimiters that is no part",
+            MultipartError::CutOff => "it ends without its last delimiter",
+        })
+    }
+}
+impl std::error::Error for MultipartError {}
+
 /// Where a reader stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -244,7 +256,8 @@ impl MultipartReader {
                     return Ok(None);
                 };
                 let at = self.searched + at;
-                if self.place == Place::Part {
+                // Between two delimiters there may be nothing at all: Strawberry ends its streams so.
+                if self.place == Place::Part && at > 0 {
                     let body = body(&rest[..at])?;
                     if body.len() > self.part_bytes_max {
                         return Err(MultipartError::TooLong);
@@ -317,6 +330,13 @@ mod tests {
     fn preambles_padding_and_parts_without_a_head_are_read() {
         let stream = b"hello\r\n--b \t\r\n\r\n1\r\n--b\r\nX: y\r\n\r\n2\r\n--b--\r\nbye";
         let expected = (vec!["1".to_owned(), "2".to_owned()], true);
+        assert_eq!(read("b", &[stream]).unwrap(), expected);
+    }
+
+    #[test]
+    fn between_two_delimiters_there_may_be_nothing() {
+        let stream = b"--b\r\n\r\n1\r\n--b\r\n--b--\r\n";
+        let expected = (vec!["1".to_owned()], true);
         assert_eq!(read("b", &[stream]).unwrap(), expected);
     }
 

@@ -11,6 +11,7 @@
 
 use std::borrow::Cow;
 
+use ogive_json::Scanner;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -76,6 +77,9 @@ struct Messaged<'m> {
 impl<'m> ServerMessage<'m> {
     /// Reads a message; an error says what is wrong with it.
     pub fn read(protocol: Protocol, text: &'m str) -> Result<ServerMessage<'m>, String> {
+        if let Some(next) = usual_next(protocol, text) {
+            return Ok(next);
+        }
         let mut message = Envelope::read(text)
             .ok_or("it is not a JSON object with a type, an id and a payload")?;
         let id = |message: &mut Envelope<'m>| {
@@ -139,6 +143,25 @@ impl<'m> ServerMessage<'m> {
     }
 }
 
+/// An answer as most servers write it: nearly all messages are that. `None`: it is to be read member by member.
+fn usual_next(protocol: Protocol, text: &str) -> Option<ServerMessage<'_>> {
+    let (id, rest) = text.strip_prefix("{\"id\":\"")?.split_once('"')?;
+    let kind = match protocol {
+        Protocol::TransportWs => ",\"type\":\"next\",\"payload\":",
+        Protocol::LegacyWs => ",\"type\":\"data\",\"payload\":",
+    };
+    let payload = rest.strip_prefix(kind).filter(|rest| is_object(rest))?;
+    let range = Scanner::new(payload.as_bytes()).skip_value().ok()?;
+    let is_plain = |byte: &u8| !matches!(byte, b'\\' | ..b' ');
+    if id.is_empty() || !id.as_bytes().iter().all(is_plain) || &payload[range.end..] != "}" {
+        return None;
+    }
+    Some(ServerMessage::Next {
+        id: id.into(),
+        payload: &payload[range],
+    })
+}
+
 /// The one object that the legacy sub-protocol wants for an error: the message of the first one, and all of them for
 /// clients that look for more (`formatErrors` of subscriptions-transport-ws does).
 fn legacy_error(errors: &str) -> String {
@@ -188,6 +211,37 @@ mod tests {
                 message.write(protocol, &mut text);
                 assert_eq!(ServerMessage::read(protocol, &text).as_ref(), Ok(&message));
             }
+        }
+    }
+
+    #[test]
+    fn answers_are_read_however_they_are_written() {
+        let next = |text: &'static str| match ServerMessage::read(Protocol::TransportWs, text) {
+            Ok(ServerMessage::Next { id, payload }) => Some((id.into_owned(), payload)),
+            _ => None,
+        };
+        let expected = |id: &str| Some((id.to_owned(), r#"{"a":"}"}"#));
+        for (text, id) in [
+            (r#"{"id":"1","type":"next","payload":{"a":"}"}}"#, "1"),
+            (r#"{"id":"é","type":"next","payload":{"a":"}"}}"#, "é"),
+            (r#"{"type":"next","id":"1","payload":{"a":"}"}}"#, "1"),
+            (r#"{"id":"1","type":"next","payload": {"a":"}"} }"#, "1"),
+            (r#"{"id":"\u0031","type":"next","payload":{"a":"}"}}"#, "1"),
+            (r#"{"id":"1","type":"next","payload":{"a":"}"},"b":2}"#, "1"),
+        ] {
+            assert_eq!(next(text), expected(id), "{text}");
+        }
+        for text in [
+            r#"{"id":"","type":"next","payload":{}}"#,
+            r#"{"id":"1","type":"next","payload":{}"#,
+            r#"{"id":"1","type":"next","payload":{}}}"#,
+            r#"{"id":"1","type":"next","payload":{}}{}"#,
+            r#"{"id":"1","type":"next","payload":{a}}"#,
+            r#"{"id":"1","type":"next","payload":[]}"#,
+            r#"{"id":"1","type":"next","payload":{},"id":"2"}"#,
+            "{\"id\":\"\n\",\"type\":\"next\",\"payload\":{}}",
+        ] {
+            assert_eq!(next(text), None, "{text}");
         }
     }
 

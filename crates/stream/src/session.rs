@@ -13,12 +13,15 @@ use ogive_base::FastSet;
 
 use crate::{Close, Protocol, client_message::ClientMessage, server_message::ServerMessage};
 
+/// Longest id of an operation in bytes, unless a limit says something else.
+pub const ID_BYTES_MAX: usize = 256;
+
 /// What one connection may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
     /// Most operations that run at a time; default 100.
     pub operations_max: usize,
-    /// Longest id of an operation in bytes; default 256.
+    /// Longest id of an operation in bytes; default [`ID_BYTES_MAX`].
     pub id_bytes_max: usize,
 }
 
@@ -26,7 +29,7 @@ impl Default for SessionLimits {
     fn default() -> Self {
         SessionLimits {
             operations_max: 100,
-            id_bytes_max: 256,
+            id_bytes_max: ID_BYTES_MAX,
         }
     }
 }

@@ -77,6 +77,18 @@ pub enum SseError {
     CutOff,
 }
 
+/// For operators.
+impl std::fmt::Display for SseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            SseError::TooLong => "an event is longer than it may be",
+            SseError::NotText => "it is not UTF-8",
+            SseError::CutOff => "it ends without `complete`",
+        })
+    }
+}
+impl std::error::Error for SseError {}
+
 /// Reads a stream of events that comes in pieces.
 #[derive(Debug)]
 pub struct SseReader {

@@ -328,10 +328,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         if self.is_full() {
             self.flush().await?;
         }
+        self.put_text(text.as_ref())
+    }
+
+    /// The same however much is to be written before it.
+    pub fn put_text(&mut self, text: &str) -> Result<(), String> {
         if self.closed.0 {
             return Err("the connection is closed".to_owned());
         }
-        self.put(Opcode::Text, text.as_ref().as_bytes())
+        self.put(Opcode::Text, text.as_bytes())
     }
 
     /// Asks the peer whether it is there, below the messages.

@@ -5,11 +5,13 @@
 
 pub mod ast;
 mod lexer;
+mod literals;
 mod parser;
 mod printer;
 mod string_value;
 
 pub use ast::{Document, Name};
+pub use literals::without_literals;
 pub use ogive_base::{Diagnostic, SourceId, Span};
 pub use parser::{
     Parsed, SchemaCoordinate, parse, parse_schema_coordinate, parse_selection_set, parse_type_ref,

@@ -14,6 +14,7 @@ use ogive_base::bounded;
 use ogive_json::write_string;
 
 use crate::{
+    attributes::Signal,
     lines::{LineCounts, Lines, Target, Trouble},
     operation::Operation,
     record::Record,
@@ -90,6 +91,10 @@ fields! {
     ClientName = "client_name",
     /// The version that it says it has.
     ClientVersion = "client_version",
+    /// What its operations were estimated to cost (`demand_control`).
+    CostEstimated = "cost_estimated",
+    /// What their answers did cost (`actual_cost_mode`).
+    CostActual = "cost_actual",
     /// Events of a subscription that its client was sent; in the line of its end.
     Events = "events",
     /// How a subscription ended; likewise.
@@ -123,6 +128,7 @@ pub struct Finished<'a> {
 #[derive(Debug)]
 pub struct StartLine {
     kept: Vec<(Field, Option<Kept>)>,
+    attributes: Vec<(&'static str, Box<str>)>,
     started: Instant,
 }
 
@@ -169,7 +175,10 @@ impl AccessLog {
             });
             (*field, kept)
         };
+        let noted = record.attributes();
+        let noted = noted.iter().flat_map(|noted| noted.of(Signal::Log));
         StartLine {
+            attributes: noted.map(|(name, value)| (name, value.into())).collect(),
             kept: self.fields.iter().map(keep).collect(),
             started: record.started,
         }
@@ -211,8 +220,13 @@ fn line(fields: &[Field], format: LineFormat, record: &Record, done: &Finished<'
     let mut out = Vec::with_capacity(256);
     for field in fields {
         value(*field, record, done, &mut |shown| {
-            write_field(&mut out, format, *field, shown);
+            write_field(&mut out, format, field.word(), shown);
         });
+    }
+    if let Some(noted) = &*record.attributes() {
+        for (name, value) in noted.of(Signal::Log) {
+            write_field(&mut out, format, name, Shown::Text(value));
+        }
     }
     write_end(&mut out, format);
     out
@@ -230,13 +244,16 @@ fn end_line(format: LineFormat, opened: &StartLine, events: u64, end: &str) -> V
             (_, Some(Kept::Text(text))) => Shown::Text(text),
             (_, Some(Kept::Number(n))) => Shown::Number(*n),
         };
-        write_field(&mut out, format, *field, shown);
+        write_field(&mut out, format, field.word(), shown);
+    }
+    for (name, value) in &opened.attributes {
+        write_field(&mut out, format, name, Shown::Text(value));
     }
     write_end(&mut out, format);
     out
 }
 
-fn write_field(out: &mut Vec<u8>, format: LineFormat, field: Field, shown: Shown<'_>) {
+fn write_field(out: &mut Vec<u8>, format: LineFormat, name: &str, shown: Shown<'_>) {
     match (format, out.is_empty()) {
         (LineFormat::Json, true) => out.push(b'{'),
         (LineFormat::Json, false) => out.push(b','),
@@ -245,11 +262,11 @@ fn write_field(out: &mut Vec<u8>, format: LineFormat, field: Field, shown: Shown
     }
     match format {
         LineFormat::Json => {
-            write_string(out, field.word());
+            write_string(out, name);
             out.push(b':');
         }
         LineFormat::Text => {
-            out.extend_from_slice(field.word().as_bytes());
+            out.extend_from_slice(name.as_bytes());
             out.push(b'=');
         }
     }
@@ -324,6 +341,18 @@ fn value(field: Field, record: &Record, done: &Finished<'_>, show: &mut dyn FnMu
                 show(Shown::Text(source));
             }
         }
+        Field::CostEstimated => {
+            let costs = done.operations.iter().filter_map(|o| o.cost_estimated);
+            if let Some(cost) = costs.reduce(u64::saturating_add) {
+                show(Shown::Number(cost));
+            }
+        }
+        Field::CostActual => {
+            let costs = done.operations.iter().filter_map(|o| o.cost_actual);
+            if let Some(cost) = costs.reduce(u64::saturating_add) {
+                show(Shown::Number(cost));
+            }
+        }
         Field::SubgraphRequests => {
             let calls: usize = done.operations.iter().map(|o| o.calls.len()).sum();
             show(Shown::Number(calls as u64));
@@ -333,7 +362,7 @@ fn value(field: Field, record: &Record, done: &Finished<'_>, show: &mut dyn FnMu
             show(Shown::Number(errors as u64));
         }
         Field::Code => {
-            if let Some(code) = record.code() {
+            if let Some(code) = record.told_code() {
                 show(Shown::Text(code));
             }
         }

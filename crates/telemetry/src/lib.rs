@@ -6,11 +6,14 @@
 //! [`timeline`] that a client may ask for. A gateway without a [`Telemetry`] makes no records.
 //!
 //! Reading order: [`spans`] (the five stops), [`names`] (every metric), [`operation`], [`record`],
-//! [`metrics`], [`traces`], [`propagation`], [`process`], [`otlp`] (bytes for collectors), [`access`], [`timeline`],
-//! [`failures`] (what goes wrong), [`log`] (the subscriber), [`lines`] (how both logs are written).
+//! [`attributes`] (what operators add), [`metrics`], [`traces`], [`propagation`], [`process`], [`otlp`] (bytes for collectors), [`access`], [`timeline`],
+//! [`failures`] (what goes wrong), [`hook`] (calls of coprocessors and scripts), [`log`] (the subscriber), [`lines`] (how both logs are written).
 
 pub mod access;
+pub mod attributes;
+mod credentials;
 pub mod failures;
+pub mod hook;
 pub mod lines;
 pub mod log;
 pub mod metrics;
@@ -20,11 +23,15 @@ pub mod otlp;
 pub mod process;
 pub mod propagation;
 pub mod record;
+
 pub mod spans;
 pub mod timeline;
 pub mod traces;
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 use http::{HeaderValue, request::Parts};
 
@@ -32,6 +39,7 @@ pub use ogive_failure::codes;
 
 pub use access::AccessLog;
 pub use failures::{FailureLine, Failures, Urgency};
+pub use hook::{Hook, HookCall, HookOutcome};
 pub use metrics::Metrics;
 pub use operation::{Call, Operation, Stop};
 pub use record::Record;
@@ -86,6 +94,30 @@ impl Telemetry {
     /// An id for a request.
     pub fn new_id(&self) -> u128 {
         u128::from(self.ids.next()) << 64 | u128::from(self.ids.next())
+    }
+    /// Counts and notes a call of a hook that began at `since` and is over now.
+    pub fn hook_called(
+        &self,
+        record: Option<&Record>,
+        (hook, stage): (Hook, &'static str),
+        outcome: HookOutcome,
+        since: Instant,
+    ) -> HookCall {
+        let started = record.map(|record| since.saturating_duration_since(record.started));
+        let call = HookCall {
+            hook,
+            stage,
+            outcome,
+            started: started.unwrap_or_default(),
+            took: since.elapsed(),
+        };
+        if let Some(metrics) = &self.metrics {
+            metrics.hook(&call);
+        }
+        if let Some(record) = record {
+            record.hook(call);
+        }
+        call
     }
     /// Logs and counts a failure.
     pub fn failed(&self, line: &FailureLine<'_>) {

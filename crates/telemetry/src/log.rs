@@ -3,13 +3,17 @@
 //! Lines go through [`Lines`]: a reader of standard error that stops reading costs lines, never an answer. Whoever ends
 //! the process calls [`finish`].
 
-use std::{fs::File, io, os::fd::AsFd, sync::OnceLock, time::Duration};
+use std::{fmt::Debug, fs::File, io, os::fd::AsFd, sync::OnceLock, time::Duration};
 
-use tracing::Level;
+use tracing::{Level, Subscriber, field::Field};
 use tracing_subscriber::{
+    field::MakeExt,
     filter::{LevelFilter, Targets},
     fmt,
+    fmt::FormatFields,
+    fmt::format::{Compact, Writer, debug_fn},
     layer::SubscriberExt,
+    registry::LookupSpan,
     util::SubscriberInitExt,
 };
 
@@ -68,19 +72,77 @@ pub fn init(filter: &str, format: Format) -> Result<(), LogError> {
     let base = tracing_subscriber::registry().with(targets);
     let set = match format {
         Format::Text { colour } => base
-            .with(
-                fmt::layer()
-                    .with_writer(|| Line)
-                    .with_ansi(colour)
-                    .with_target(false)
-                    .compact(),
-            )
+            .with(text_layer(colour).with_writer(|| Line))
             .try_init(),
         Format::Json => base
             .with(fmt::layer().with_writer(|| Line).json())
             .try_init(),
     };
     set.map_err(|_| LogError::AlreadySet)
+}
+
+/// Lines of text.
+fn text_layer<S>(
+    colour: bool,
+) -> fmt::Layer<
+    S,
+    impl for<'w> FormatFields<'w> + Send + Sync + 'static,
+    fmt::format::Format<Compact>,
+>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fmt::layer()
+        .with_ansi(colour)
+        .with_target(false)
+        .compact()
+        .fmt_fields(debug_fn(write_field).delimited(" "))
+}
+
+/// Writes one field. What has white space in it is quoted, so that everybody sees where it ends.
+fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std::fmt::Result {
+    if field.name() == "message" {
+        // What a terminal would obey is shown; a message may have several lines.
+        let text = format!("{value:?}");
+        for c in text.chars() {
+            match c {
+                '\n' | '\t' => out.write_char(c)?,
+                c if c.is_control() => write!(out, "{}", c.escape_default())?,
+                c => out.write_char(c)?,
+            }
+        }
+        return Ok(());
+    }
+    let (name, text) = (field.name(), format!("{value:?}"));
+    if out.has_ansi_escapes() {
+        write!(out, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m")?;
+    } else {
+        write!(out, "{name}=")?;
+    }
+    let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && c != '"';
+    if is_quoted(&text) || !text.is_empty() && text.chars().all(is_plain) {
+        out.write_str(&text)
+    } else {
+        write!(out, "{text:?}")
+    }
+}
+
+/// Whether a text is one string in quotes, of which nothing stands outside.
+fn is_quoted(text: &str) -> bool {
+    let Some(inner) = text
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+    else {
+        return false;
+    };
+    let mut is_escaped = false;
+    for c in inner.chars() {
+        if c.is_control() || c == '"' && !is_escaped {
+            return false;
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    !is_escaped
 }
 
 /// A line on its way to the queue: the subscriber writes each of them at once.
@@ -167,7 +229,46 @@ fn parse_filter(filter: &str) -> Result<Targets, LogError> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::Write,
+        sync::{Arc, Mutex},
+    };
+
     use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(line)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn everybody_sees_where_a_field_ends() {
+        let kept = Kept::default();
+        let out = kept.clone();
+        let layer = text_layer(false)
+            .with_writer(move || out.clone())
+            .without_time();
+        let subscriber = tracing_subscriber::registry().with(layer);
+        tracing::subscriber::with_default(subscriber, || {
+            let why = std::fmt::from_fn(|f| f.write_str("no file \"a b\""));
+            tracing::error!(cause = %why, id = 7, name = "x", word = %"plain", "it failed");
+            let forged = "\"x\" is bad\nERROR forged";
+            tracing::error!(cause = %forged, name = "a\"b", "\u{1b}[31mred");
+        });
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(
+            text.trim(),
+            "ERROR it failed cause=\"no file \\\"a b\\\"\" id=7 name=\"x\" word=plain\n\
+             ERROR \\u{1b}[31mred cause=\"\\\"x\\\" is bad\\nERROR forged\" name=\"a\\\"b\""
+        );
+    }
 
     #[test]
     fn filters_are_levels_or_lists() {

@@ -71,6 +71,12 @@ pub const COST_OK: &str = "COST_OK";
 pub const STOP: &str = "ogive.stop";
 /// Attribute: where the plan came from: `bundle`, `cache` or `planner`.
 pub const PLAN_SOURCE: &str = "ogive.plan.source";
+/// Attribute: `coprocessor`, `script` or `policies`.
+pub const HOOK: &str = "ogive.hook";
+/// Attribute: the stage of a hook, in the words of the protocol of coprocessors.
+pub const HOOK_STAGE: &str = "ogive.hook.stage";
+/// Attribute: `continue`, `break` or `failed`.
+pub const HOOK_OUTCOME: &str = "ogive.hook.outcome";
 /// Attribute: which text that is looked at again and again.
 pub const SOURCE: &str = "ogive.source";
 /// Attribute: the version of the gateway.
@@ -125,6 +131,9 @@ metrics! {
     /// See the table.
     STOP_DURATION = "ogive.stop.duration" Histogram "s" [STOP]
         "The five stops of requests.";
+    /// See the table.
+    HOOK_DURATION = "ogive.hook.duration" Histogram "s" [HOOK, HOOK_STAGE, HOOK_OUTCOME]
+        "Calls of coprocessors, scripts and components (`component NAME`) at their stages, and of the service that decides policies, waiting included; what Apollo Router counts in `apollo.router.operations.coprocessor.duration` and `apollo.router.operations.rhai.duration`.";
     /// See the table.
     PLAN_DURATION = "ogive.plan.duration" Histogram "s" [PLAN_SOURCE]
         "Getting plans, by where they came from; the share of `planner` is what the plan cache missed.";

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::attributes::Attributes;
+
 /// What a client says it is called.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientIdentity {
@@ -69,6 +71,12 @@ pub struct Operation {
     pub errors: usize,
     /// Code, if it was refused.
     pub code: Option<&'static str>,
+    /// What it was estimated to cost, if that was asked for.
+    pub cost_estimated: Option<u64>,
+    /// What its answer did cost, likewise.
+    pub cost_actual: Option<u64>,
+    /// What operators add, if they do.
+    pub attributes: Option<Box<Attributes>>,
 }
 
 /// One request to a subgraph.
@@ -94,6 +102,8 @@ pub struct Call {
     pub bytes: usize,
     /// What is wrong with the answer that came.
     pub wrong: Option<Box<str>>,
+    /// What operators add, if they do.
+    pub attributes: Option<Box<Attributes>>,
 }
 
 impl Call {

@@ -3,8 +3,12 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opentelemetry_proto::tonic::{
-    collector::{metrics::v1::ExportMetricsServiceRequest, trace::v1::ExportTraceServiceRequest},
-    common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value},
+    collector::{
+        logs::v1::ExportLogsServiceRequest, metrics::v1::ExportMetricsServiceRequest,
+        trace::v1::ExportTraceServiceRequest,
+    },
+    common::v1::{AnyValue, ArrayValue, InstrumentationScope, KeyValue, any_value},
+    logs::v1 as logs,
     metrics::v1 as metrics,
     resource::v1 as resource,
     trace::v1 as trace,
@@ -148,6 +152,86 @@ pub fn metrics(
         }],
     };
     request.encode_to_vec()
+}
+
+/// What one client asked of one operation in some time; of no operation: what was not told apart.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct UsageRecord {
+    /// The name of the operation; empty: it has none.
+    pub name: String,
+    /// Its document without literals; empty: these are several.
+    pub document: String,
+    /// Coordinates of the fields and arguments that it uses.
+    pub fields: Vec<String>,
+    /// The client's name and version.
+    pub client: (String, String),
+    /// How often it was asked, and how often it was answered with errors.
+    pub requests: (u64, u64),
+    /// How long it took in milliseconds: on average, and at most.
+    pub milliseconds: (f64, f64),
+    /// What it cost.
+    pub cost: u64,
+}
+
+/// The request that exports usage since `from`: log records of the event `ogive.usage`.
+pub fn usage(
+    resource: &Resource,
+    records: &[UsageRecord],
+    (from, now): (SystemTime, SystemTime),
+) -> Vec<u8> {
+    let records = records.iter().map(|record| logs::LogRecord {
+        time_unix_nano: nanoseconds(now),
+        observed_time_unix_nano: nanoseconds(now),
+        severity_number: logs::SeverityNumber::Info as i32,
+        event_name: "ogive.usage".to_owned(),
+        attributes: usage_attributes(record, nanoseconds(from)),
+        ..Default::default()
+    });
+    let request = ExportLogsServiceRequest {
+        resource_logs: vec![logs::ResourceLogs {
+            resource: Some(resource.message()),
+            scope_logs: vec![logs::ScopeLogs {
+                scope: Some(scope()),
+                log_records: records.collect(),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+    };
+    request.encode_to_vec()
+}
+
+fn usage_attributes(record: &UsageRecord, from: u64) -> Vec<KeyValue> {
+    let number = |key: &str, n: u64| {
+        let n = i64::try_from(n).unwrap_or(i64::MAX);
+        key_value(key, any_value::Value::IntValue(n))
+    };
+    let decimal = |key: &str, n: f64| key_value(key, any_value::Value::DoubleValue(n));
+    let fields = record.fields.iter().map(|field| AnyValue {
+        value: Some(any_value::Value::StringValue(field.clone())),
+    });
+    let fields = ArrayValue {
+        values: fields.collect(),
+    };
+    let mut out = vec![
+        number("ogive.usage.from", from),
+        number("ogive.usage.requests", record.requests.0),
+        number("ogive.usage.errors", record.requests.1),
+        decimal("ogive.usage.duration.mean", record.milliseconds.0),
+        decimal("ogive.usage.duration.max", record.milliseconds.1),
+        number("ogive.usage.cost", record.cost),
+    ];
+    if !record.document.is_empty() {
+        out.push(text("graphql.operation.name", &record.name));
+        out.push(text("graphql.document", &record.document));
+        out.push(text("client.name", &record.client.0));
+        out.push(text("client.version", &record.client.1));
+        out.push(key_value(
+            "ogive.usage.fields",
+            any_value::Value::ArrayValue(fields),
+        ));
+    }
+    out
 }
 
 fn data(family: &Family, start: u64, now: u64) -> metrics::metric::Data {

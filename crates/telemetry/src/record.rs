@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Cow,
-    cell::{Cell, RefCell},
+    cell::{Cell, Ref, RefCell},
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -15,6 +15,8 @@ use ogive_base::{bounded, bounded_name, foreign::MESSAGE_BYTES_MAX};
 
 use crate::{
     Telemetry,
+    attributes::{AttributeName, Attributes},
+    hook::HookCall,
     metrics::{Event, Metrics},
     operation::{ClientIdentity, Operation, Stop, Timed},
     propagation::TraceContext,
@@ -46,9 +48,17 @@ pub struct Record {
     /// Whether it is an event of a subscription, which is traced and not counted as a request. Its path is the subgraph.
     is_event: bool,
     operations: RefCell<Vec<Operation>>,
+    /// What operators add, if they do.
+    attributes: RefCell<Option<Box<Attributes>>>,
+    hooks: RefCell<Vec<HookCall>>,
     code: Cell<Option<&'static str>>,
+    /// Code of the first error of an answer that has data.
+    error: Cell<Option<&'static str>>,
     finished: Cell<bool>,
 }
+
+/// Most calls of hooks that are kept of one request; metrics have all.
+const HOOKS_MAX: usize = 1_000;
 
 impl Record {
     /// A request came.
@@ -86,7 +96,10 @@ impl Record {
             keep,
             is_event: false,
             operations: RefCell::default(),
+            attributes: RefCell::default(),
+            hooks: RefCell::default(),
             code: Cell::new(None),
+            error: Cell::new(None),
             finished: Cell::new(false),
         }
     }
@@ -105,7 +118,10 @@ impl Record {
             keep: true,
             is_event: true,
             operations: RefCell::default(),
+            attributes: RefCell::default(),
+            hooks: RefCell::default(),
             code: Cell::new(None),
+            error: Cell::new(None),
             finished: Cell::new(false),
         }
     }
@@ -117,6 +133,20 @@ impl Record {
     pub fn now(&self) -> Duration {
         self.started.elapsed()
     }
+    /// Operators add these attributes.
+    pub fn with_attributes(&mut self, names: &Arc<[AttributeName]>) {
+        *self.attributes.get_mut() = Some(Box::new(Attributes::new(names)));
+    }
+    /// Notes attributes, if operators add any.
+    pub fn note(&self, note: impl FnOnce(&mut Attributes)) {
+        if let Some(attributes) = &mut *self.attributes.borrow_mut() {
+            note(attributes);
+        }
+    }
+    /// What operators add.
+    pub fn attributes(&self) -> Ref<'_, Option<Box<Attributes>>> {
+        self.attributes.borrow()
+    }
     /// Stop 1 is over.
     pub fn received(&self, from: Duration) {
         self.received.set(Some((from, self.now() - from)));
@@ -124,6 +154,10 @@ impl Record {
     /// The request, or one entry of a batch, was refused.
     pub fn refused(&self, code: &'static str) {
         self.code.set(self.code.get().or(Some(code)));
+    }
+    /// An operation was answered, with data and errors; this is the code of the first.
+    pub fn erred(&self, code: &'static str) {
+        self.error.set(self.error.get().or(Some(code)));
     }
     /// An operation is done. `subgraph` names a subgraph by its index.
     pub fn done<'n>(&self, mut operation: Operation, subgraph: impl Fn(u32) -> &'n str) {
@@ -145,12 +179,26 @@ impl Record {
             self.operations.borrow_mut().push(operation);
         }
     }
+    /// A hook was called.
+    pub(crate) fn hook(&self, call: HookCall) {
+        let mut hooks = self.hooks.borrow_mut();
+        if hooks.len() < HOOKS_MAX {
+            hooks.push(call);
+        }
+    }
+    /// The calls of hooks so far.
+    pub fn hooks(&self) -> Ref<'_, [HookCall]> {
+        Ref::map(self.hooks.borrow(), Vec::as_slice)
+    }
     /// The response is ready. Gives what is needed to log it.
     pub fn finish(&self, status: u16, bytes: u64) -> Vec<Operation> {
         self.finished.set(true);
         let took = self.now();
+        let attributes = self.attributes.borrow();
+        let attributes = attributes.as_deref();
         if let Some(metrics) = self.counts() {
-            metrics.left((self.method, self.client.as_deref()), status, took, bytes);
+            let who = (self.method, self.client.as_deref());
+            metrics.left(who, attributes, status, took, bytes);
         }
         let operations = self.operations.take();
         if let (Some(tracing), Some(trace)) = (&self.telemetry.tracing, &self.trace)
@@ -167,6 +215,8 @@ impl Record {
                 status,
                 code: self.code(),
                 is_event: self.is_event,
+                attributes,
+                hooks: &self.hooks.borrow(),
             };
             let dropped = tracing.push(&request, trace, &operations);
             if let (true, Some(metrics)) = (dropped, &self.telemetry.metrics) {
@@ -182,6 +232,13 @@ impl Record {
     /// Code of the first refusal.
     pub fn code(&self) -> Option<&'static str> {
         self.code.get()
+    }
+}
+
+impl Record {
+    /// Code of the first refusal, or else of the first error in an answer.
+    pub(crate) fn told_code(&self) -> Option<&'static str> {
+        self.code.get().or(self.error.get())
     }
 }
 

@@ -4,10 +4,17 @@ use std::time::Duration;
 
 use ogive_json::write_string;
 
-use crate::operation::{Operation, Stop};
+use crate::{
+    hook::HookCall,
+    operation::{Operation, Stop},
+};
 
-/// The JSON object; times are microseconds from the start of the HTTP request.
-pub fn json<'n>(operation: &Operation, subgraph: impl Fn(u32) -> &'n str) -> Vec<u8> {
+/// The JSON object; times are microseconds from the start of the HTTP request. `hooks`: those that were called so far.
+pub fn json<'n>(
+    operation: &Operation,
+    hooks: &[HookCall],
+    subgraph: impl Fn(u32) -> &'n str,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     let number = |out: &mut Vec<u8>, name: &str, value: u128| {
         write_string(out, name);
@@ -59,6 +66,25 @@ pub fn json<'n>(operation: &Operation, subgraph: impl Fn(u32) -> &'n str) -> Vec
         number(&mut out, "bytes", call.bytes as u128);
         out.push(b'}');
     }
-    out.extend_from_slice(b"]}");
+    out.push(b']');
+    for (index, call) in hooks.iter().enumerate() {
+        out.extend_from_slice(if index == 0 { b",\"hooks\":[{" } else { b",{" });
+        for (name, word) in [
+            ("hook", call.hook.word()),
+            ("stage", call.stage),
+            ("outcome", call.outcome.word()),
+        ] {
+            write_string(&mut out, name);
+            out.push(b':');
+            write_string(&mut out, word);
+            out.push(b',');
+        }
+        times(&mut out, call.started, call.took);
+        out.push(b'}');
+    }
+    if !hooks.is_empty() {
+        out.push(b']');
+    }
+    out.push(b'}');
     out
 }

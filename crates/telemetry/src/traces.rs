@@ -16,6 +16,8 @@ use http::HeaderMap;
 use ogive_base::FastMap;
 
 use crate::{
+    attributes::{Attributes, Signal},
+    hook::{Hook, HookCall, HookOutcome},
     names,
     operation::{Call, ClientIdentity, Operation, Stop, Timed},
     propagation::{Propagation, TraceContext},
@@ -71,6 +73,10 @@ pub(crate) struct RequestSpan<'r> {
     pub(crate) code: Option<&'static str>,
     /// Whether it is an event of the subgraph that the path names.
     pub(crate) is_event: bool,
+    /// What operators add, if they do.
+    pub(crate) attributes: Option<&'r Attributes>,
+    /// The calls of hooks.
+    pub(crate) hooks: &'r [HookCall],
 }
 
 /// An attribute's value.
@@ -224,7 +230,11 @@ impl Tracing {
         if let [only] = operations {
             root.attributes.extend(describe(only));
         }
+        add(&mut root, request.attributes);
         out.push(root);
+        for call in request.hooks {
+            out.push(new.hook(call, self.new_id()));
+        }
         for operation in operations {
             for (stop, timed) in Stop::ALL.into_iter().zip(&operation.stops) {
                 let Some(timed) = *timed else {
@@ -313,9 +323,31 @@ impl NewSpans<'_> {
             Stop::Execute => {
                 span.attributes.extend(describe(operation));
                 span.failed = operation.errors > 0;
+                add(&mut span, operation.attributes.as_deref());
             }
             _ => {}
         }
+        span
+    }
+    fn hook(&self, call: &HookCall, id: u64) -> Span {
+        let name = format!("{} {}", call.hook.word(), call.stage);
+        let kind = match call.hook {
+            Hook::Coprocessor | Hook::Policies => SpanKind::Client,
+            Hook::Script | Hook::Component(_) => SpanKind::Internal,
+        };
+        let mut span = self.span(
+            id,
+            self.trace.span_id,
+            name,
+            kind,
+            (call.started, call.took),
+        );
+        span.attributes = vec![
+            (names::HOOK, text(call.hook.word())),
+            (names::HOOK_STAGE, text(call.stage)),
+            (names::HOOK_OUTCOME, text(call.outcome.word())),
+        ];
+        span.failed = call.outcome == HookOutcome::Failed;
         span
     }
     fn call(&self, call: &Call, parent: u64) -> Span {
@@ -343,8 +375,17 @@ impl NewSpans<'_> {
             let joined = ("ogive.subgraph.joined", Attribute::Switch(true));
             sent.attributes.push(joined);
         }
+        add(&mut sent, call.attributes.as_deref());
         sent.failed = call.failure().is_some() || call.status.is_some_and(|s| s >= 400);
         sent
+    }
+}
+
+/// Adds what operators add, in the place of what has the same name.
+fn add(span: &mut Span, noted: Option<&Attributes>) {
+    for (name, value) in noted.iter().flat_map(|noted| noted.of(Signal::Span)) {
+        span.attributes.retain(|(known, _)| *known != name);
+        span.attributes.push((name, text(value)));
     }
 }
 

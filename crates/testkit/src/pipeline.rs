@@ -15,6 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use ogive_base::BitSet;
+use ogive_cost::OutputProgram;
 use ogive_execute::{
     ErrorCode, ExecuteInput, ExecuteLimits, ExecuteOptions, Failure, NamedSubgraphs,
     OperationNames, Reuse, SubgraphRequest, SubgraphResponse, Transport, TransportFuture, execute,
@@ -23,9 +24,10 @@ use ogive_execute::{
 use ogive_federation::subgraph_schema;
 use ogive_json::Tree;
 use ogive_operation::{
-    NormaliseLimits, Variables, coerce_variables, introspection::answer_locals, normalise,
+    NormaliseLimits, Operation, Variables, coerce_variables, introspection::answer_locals,
+    normalise,
 };
-use ogive_plan::{Granted, OperationKind, Plan};
+use ogive_plan::{Granted, OperationKind, OutputCosts, Plan};
 use ogive_planner::{PlanOptions, plan};
 use ogive_schema::Schema;
 use ogive_transport::Coalescer;
@@ -59,7 +61,12 @@ pub struct Answer {
     pub compiled: Option<Arc<Plan>>,
     /// Waves of the plan.
     pub waves: u32,
+    /// What it costs, if that was counted.
+    pub cost: Option<u64>,
 }
+
+/// The payloads of an answer in parts, everything that should not have happened, and what it costs if that was counted.
+pub type InParts = (Vec<Payload>, Vec<String>, Option<u64>);
 
 /// How a plan is executed. Every mode must give the same answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +116,10 @@ pub struct Prepared {
     text: String,
     variables: Variables,
     locals: Vec<Bytes>,
+    /// What the fields of its answers cost.
+    costs: Option<OutputCosts>,
+    /// What it is estimated to cost with lists of so many items.
+    pub estimate: Option<u64>,
 }
 
 /// Override labels are on or off by the seed.
@@ -133,6 +144,8 @@ pub struct Gateway<'a> {
     engines: &'a Engines,
     /// What the product says each subgraph serves.
     served: Vec<Schema>,
+    /// Items of lists of unknown size, if it is counted what answers cost.
+    counts: Option<u32>,
 }
 
 impl<'a> Gateway<'a> {
@@ -148,7 +161,37 @@ impl<'a> Gateway<'a> {
             schemas,
             engines,
             served,
+            counts: None,
         }
+    }
+
+    /// The same; it is counted what answers cost, and estimated with lists of so many items.
+    #[must_use]
+    pub fn counting(mut self, list_size: u32) -> Self {
+        self.counts = Some(list_size);
+        self
+    }
+
+    /// What an operation is estimated to cost, and what the fields of its answers do.
+    fn costs(
+        &self,
+        operation: &Operation,
+        plan: &Plan,
+        variables: &Variables,
+    ) -> Option<(u64, OutputCosts)> {
+        let supergraph = &self.schemas.supergraph;
+        let of = (&supergraph.schema, &supergraph.graph.costs);
+        let settings = ogive_cost::Settings {
+            fields: true,
+            list_size: self.counts?,
+            ..ogive_cost::Settings::default()
+        };
+        let program = ogive_cost::compile(of.0, of.1, operation, &settings);
+        let scratch = &mut ogive_cost::Scratch::default();
+        let estimate = program.evaluate(of.0, of.1, variables, scratch).cost;
+        let output = OutputProgram::compile(of.0, operation, &program, plan);
+        let costs = output.evaluate(&program, of, variables, scratch);
+        Some((estimate, costs))
     }
 
     fn labels(&self, seed: u64) -> BitSet {
@@ -227,7 +270,11 @@ impl<'a> Gateway<'a> {
             .into_iter()
             .map(Bytes::from)
             .collect();
+        let costs = self.costs(&operation, &plan, &variables);
+        let (estimate, costs) = costs.unzip();
         Ok(Prepared {
+            costs,
+            estimate,
             plan: Arc::new(plan),
             text,
             variables,
@@ -241,7 +288,7 @@ impl<'a> Gateway<'a> {
         prepared: &Prepared,
         form: IncrementalForm,
         seed: u64,
-    ) -> Result<(Vec<Payload>, Vec<String>), String> {
+    ) -> Result<InParts, String> {
         let Prepared { plan, text, .. } = prepared;
         let transport = InProcess {
             gateway: self,
@@ -255,6 +302,7 @@ impl<'a> Gateway<'a> {
         let granted = Granted::default();
         let named = named(plan, seed);
         let input = ExecuteInput {
+            costs: prepared.costs.as_ref(),
             operation_names: names(named.as_ref()),
             error_extensions: &[],
             variables: &prepared.variables.values,
@@ -284,7 +332,7 @@ impl<'a> Gateway<'a> {
                 "execute: the last payload says that others follow\n{text}"
             ));
         }
-        Ok((payloads, transport.complaints.take()))
+        Ok((payloads, transport.complaints.take(), output.cost))
     }
 
     /// The plan of an operation as text.
@@ -320,6 +368,7 @@ impl<'a> Gateway<'a> {
                 ..ExecuteOptions::default()
             };
             let input = ExecuteInput {
+                costs: prepared.costs.as_ref(),
                 operation_names: names(named.as_ref()),
                 error_extensions: &[],
                 variables: &prepared.variables.values,
@@ -328,24 +377,27 @@ impl<'a> Gateway<'a> {
                 limits: ExecuteLimits::default(),
                 options,
             };
-            async move { execute(plan, input, transport).await.body.into_bytes() }
+            async move { execute(plan, input, transport).await }
         };
         let hangs = || format!("execute: hangs\n{text}");
-        let body = if shared {
+        let output = if shared {
             let (first, second) = drive(both(run(), run())).ok_or_else(hangs)?;
-            if split(&first)?.0 != split(&second)?.0 {
+            let bodies = [&first, &second].map(|output| output.body.clone().into_bytes());
+            if split(&bodies[0])?.0 != split(&bodies[1])?.0 {
                 return Err(format!(
                     "sharing: one client got\n{}\nand the other\n{}\n{text}",
-                    String::from_utf8_lossy(&first),
-                    String::from_utf8_lossy(&second)
+                    String::from_utf8_lossy(&bodies[0]),
+                    String::from_utf8_lossy(&bodies[1])
                 ));
             }
             first
         } else {
             drive(run()).ok_or_else(hangs)?
         };
-        let (data, errors) = split(&body)?;
+        let cost = output.cost;
+        let (data, errors) = split(&output.body.into_bytes())?;
         Ok(Answer {
+            cost,
             data,
             errors,
             requests: transport.requests.take(),

@@ -2,15 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 
 use ogive_execute::RequestLimits;
 
 use crate::{
-    CircuitBreaker, ClientTls, Encoding, EventSource, HeaderRules, Health, Hedge, Http2,
-    ResponseHeaderRules, Retry, Signer, SubgraphService,
+    CallerContext, CircuitBreaker, ClientTls, Encoding, EventSource, HeaderRules, Health, Hedge,
+    Http2, LearnedProtocol, RequestExtensions, ResponseHeaderRules, Retry, Signer, SubgraphService,
     address::{Address, EndpointError},
     balance::{OutlierEjection, Replicas},
+    condition::SharedCondition,
 };
 
 /// Smaller bodies are never encoded: they fit into one packet anyway.
@@ -107,6 +108,8 @@ pub struct Endpoint {
     pub traffic: Traffic,
     /// Header rules, those for all subgraphs first.
     pub headers: HeaderRules,
+    /// What is added to the `extensions` of its requests; default nothing.
+    pub extensions: RequestExtensions,
     /// Header rules for its answers; default none.
     pub response_headers: ResponseHeaderRules,
     /// Whether all headers of its answers are wanted, whatever the rules for them are; default no.
@@ -125,6 +128,17 @@ pub struct Endpoint {
     pub tls: Result<Option<Arc<ClientTls>>, EndpointError>,
     /// Where it is; an error if one of its URLs cannot be used, reported by the first fetch.
     pub replicas: Result<Arc<Replicas>, EndpointError>,
+    /// Where it is for requests of which something holds, the first that fits; default nowhere else.
+    pub elsewhere: Arc<[ConditionalEndpoint]>,
+}
+
+/// Another place of a subgraph.
+#[derive(Clone, Debug)]
+pub struct ConditionalEndpoint {
+    /// What has to hold.
+    pub when: SharedCondition,
+    /// The subgraph at that place, with a health and connections of its own.
+    pub endpoint: Endpoint,
 }
 
 /// The endpoints of a plan's subgraphs, by subgraph index.
@@ -153,6 +167,7 @@ impl Endpoint {
             name: name.into(),
             traffic,
             headers,
+            extensions: RequestExtensions::default(),
             response_headers: ResponseHeaderRules::default(),
             keeps_headers: false,
             health: Arc::default(),
@@ -162,7 +177,52 @@ impl Endpoint {
             signer: None,
             tls: Ok(None),
             replicas,
+            elsewhere: Arc::default(),
         }
+    }
+    /// The same subgraph at another URL: nothing is known of it there yet.
+    #[must_use]
+    pub fn at(&self, url: &str) -> Self {
+        let address = Address::parse(url);
+        let replicas = address.and_then(|address| {
+            let replicas = Replicas::new(vec![address], self.traffic.outlier);
+            replicas.map(Arc::new).ok_or(EndpointError::Missing)
+        });
+        let events = self.events.as_deref().map(|events| EventSource {
+            learned: LearnedProtocol::default(),
+            ..events.clone()
+        });
+        Endpoint {
+            replicas,
+            health: Arc::default(),
+            events: events.map(Arc::new),
+            elsewhere: Arc::default(),
+            ..self.clone()
+        }
+    }
+    /// Lets something in this process answer in place of HTTP.
+    pub fn serve_locally(&mut self, service: Arc<dyn SubgraphService>) {
+        self.service = Some(service);
+        // What has an URL is asked there.
+        self.replicas = Err(EndpointError::Missing);
+        self.elsewhere = Arc::default();
+        self.signer = None;
+    }
+    /// Where a request of a client goes.
+    #[inline]
+    pub(crate) fn chosen(&self, client: &HeaderMap, caller: Option<&dyn CallerContext>) -> &Self {
+        if self.elsewhere.is_empty() {
+            return self;
+        }
+        let mut rules = self.elsewhere.iter();
+        let found = rules.find(|rule| rule.when.0.is_met(client, caller));
+        found.map_or(self, |rule| &rule.endpoint)
+    }
+    /// The headers of clients that decide where requests go, and whether who asks does.
+    pub(crate) fn decided_by(&self) -> (Vec<HeaderName>, bool) {
+        let rules = || self.elsewhere.iter().map(|rule| &rule.when.0);
+        let headers = rules().flat_map(|condition| condition.headers());
+        (headers.collect(), rules().any(|one| one.claims()))
     }
     /// Whether a stream of events of this body from the one would be asked for in the same words at the same place by the
     /// other. What proves to a subgraph who asks is not looked at.
@@ -189,14 +249,24 @@ impl Endpoint {
             let (own, theirs) = (own.fingerprint(body), theirs.fingerprint(body));
             return self.name == other.name && own.is_some() && own == theirs;
         }
+        // Which of several places it is depends on the client.
+        let elsewhere = [self, other].map(|endpoint| {
+            let rules = endpoint.elsewhere.iter();
+            let rules = rules.map(|rule| (&rule.when, place(&rule.endpoint)));
+            rules.collect::<Vec<_>>()
+        });
         self.name == other.name
+            && elsewhere[0] == elsewhere[1]
             && self.headers == other.headers
+            && self.extensions == other.extensions
             && place(self).is_some_and(|own| Some(own) == place(other))
             && spoken(self).is_some_and(|own| Some(own) == spoken(other))
     }
     /// Whether one of its URLs is `https`.
     pub fn is_https(&self) -> bool {
         let replicas = self.replicas.as_ref();
+        let mut elsewhere = self.elsewhere.iter();
         replicas.is_ok_and(|replicas| replicas.addresses().any(|address| address.https))
+            || elsewhere.any(|rule| rule.endpoint.is_https())
     }
 }

@@ -18,6 +18,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use ogive_base::bounded;
 use regex_lite::Regex;
 
+use crate::{
+    caller::{CallerContext, ClientValue},
+    condition::SharedCondition,
+};
+
 /// One step.
 #[derive(Clone, PartialEq, Debug)]
 pub enum HeaderRule {
@@ -50,14 +55,61 @@ pub enum HeaderRule {
         /// Value if it says nothing.
         default: Option<HeaderValue>,
     },
+    /// Sets a header to something else that is known of the client or its operation; without it there is no such header.
+    InsertValue {
+        /// The header.
+        name: HeaderName,
+        /// What.
+        value: ClientValue,
+        /// Value if it is not known.
+        default: Option<HeaderValue>,
+    },
+    /// Sets a header to a text with what is known in it; if something of it is not known there is no such header.
+    InsertTemplate {
+        /// The header.
+        name: HeaderName,
+        /// The text.
+        parts: Box<[TemplatePart]>,
+        /// Value if something of it is not known.
+        default: Option<HeaderValue>,
+    },
     /// Takes headers back.
     Remove(NameMatch),
+    /// Another step, for requests of which something holds.
+    When(SharedCondition, Box<HeaderRule>),
 }
 
-/// What is claimed of the caller of a request.
-pub trait CallerContext {
-    /// What a claim says, as a header says it; `None` if there is none, or if no header can say it.
-    fn claim(&self, path: &str) -> Option<HeaderValue>;
+/// A part of a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TemplatePart {
+    /// As it is.
+    Text(Box<str>),
+    /// What a claim of the caller says.
+    Claim(Box<str>),
+    /// A header of the client.
+    Header(HeaderName),
+    /// What the client says in the first of some headers.
+    First(Box<[HeaderName]>),
+    /// Something else that is known.
+    Known(ClientValue),
+}
+
+impl TemplatePart {
+    /// Whether it depends on who asks.
+    fn claims(&self) -> bool {
+        matches!(
+            self,
+            TemplatePart::Claim(_) | TemplatePart::Known(ClientValue::Address)
+        )
+    }
+    /// The headers of the client that it depends on.
+    fn sources(&self) -> &[HeaderName] {
+        match self {
+            TemplatePart::Header(name) => std::slice::from_ref(name),
+            TemplatePart::First(names) => names,
+            _ => &[],
+        }
+    }
 }
 
 /// Which header names.
@@ -90,6 +142,71 @@ impl NameMatch {
         match self {
             NameMatch::Named(wanted) => wanted == name,
             NameMatch::Matching(regex) => regex.is_match(name.as_str()),
+        }
+    }
+}
+
+impl HeaderRule {
+    /// What it does where it holds.
+    fn step(&self) -> &HeaderRule {
+        match self {
+            HeaderRule::When(_, rule) => rule.step(),
+            rule => rule,
+        }
+    }
+    /// Whether what it does depends on who asks.
+    fn claims(&self) -> bool {
+        match self {
+            HeaderRule::When(when, rule) => when.0.claims() || rule.claims(),
+            HeaderRule::InsertClaim { .. } => true,
+            HeaderRule::InsertValue { value, .. } => *value == ClientValue::Address,
+            HeaderRule::InsertTemplate { parts, .. } => parts.iter().any(TemplatePart::claims),
+            _ => false,
+        }
+    }
+    /// Whether what it does depends on the client's headers.
+    fn copies(&self) -> bool {
+        match self {
+            HeaderRule::When(when, rule) => {
+                when.0.claims() || !when.0.headers().is_empty() || rule.copies()
+            }
+            HeaderRule::Propagate { .. }
+            | HeaderRule::InsertClaim { .. }
+            | HeaderRule::InsertFirst { .. } => true,
+            HeaderRule::InsertTemplate { parts, .. } => {
+                let mut parts = parts.iter();
+                parts.any(|part| part.claims() || !part.sources().is_empty())
+            }
+            _ => false,
+        }
+    }
+    /// Adds the headers of the client that what it does depends on.
+    fn add_sources(&self, client: &HeaderMap, out: &mut Vec<HeaderName>) {
+        match self {
+            HeaderRule::When(when, rule) => {
+                out.extend(when.0.headers());
+                rule.add_sources(client, out);
+            }
+            HeaderRule::InsertFirst { from, .. } => out.extend(from.iter().cloned()),
+            HeaderRule::InsertTemplate { parts, .. } => {
+                let sources = parts.iter().flat_map(TemplatePart::sources);
+                out.extend(sources.cloned());
+            }
+            HeaderRule::Propagate { from, .. } => {
+                let named = match from {
+                    NameMatch::Named(name) => Some(name),
+                    NameMatch::Matching(_) => None,
+                };
+                let matching = client
+                    .keys()
+                    .filter(|name| named.is_none() && from.matches(name));
+                for name in named.into_iter().chain(matching) {
+                    if !is_copied_never(name) && !out.contains(name) {
+                        out.push(name.clone());
+                    }
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -127,14 +244,16 @@ pub struct HeaderRules {
 impl HeaderRules {
     /// Rules in the order in which they are applied.
     pub fn new(rules: Vec<HeaderRule>) -> Self {
-        let claimed = rules.iter().filter_map(|rule| match rule {
-            HeaderRule::InsertClaim { name, .. } => Some(OwnHeader::Named(name.clone())),
+        let known = rules.iter().filter_map(|rule| match rule.step() {
+            HeaderRule::InsertClaim { name, .. }
+            | HeaderRule::InsertFirst { name, .. }
+            | HeaderRule::InsertValue { name, .. }
+            | HeaderRule::InsertTemplate { name, .. } => Some(OwnHeader::Named(name.clone())),
             _ => None,
         });
-        let own: Vec<OwnHeader> = claimed.collect();
         HeaderRules {
-            claims: !own.is_empty(),
-            own,
+            claims: rules.iter().any(HeaderRule::claims),
+            own: known.collect(),
             rules,
         }
     }
@@ -157,80 +276,14 @@ impl HeaderRules {
         if self.rules.is_empty() {
             return out;
         }
-        let named = ConnectionOptions::by(client);
-        let is_copied = |name: &HeaderName| {
-            !is_copied_never(name) && (!named.has(name) || is_for_everybody(name))
+        let from = RuleInput {
+            client,
+            caller,
+            named: ConnectionOptions::by(client),
+            own: &self.own,
         };
-        let is_own = |name: &HeaderName| self.own.iter().any(|own| own.is(name));
         for rule in &self.rules {
-            match rule {
-                HeaderRule::Propagate {
-                    from: NameMatch::Named(name),
-                    rename,
-                    default,
-                } => {
-                    let target = rename.as_ref().unwrap_or(name);
-                    if is_hop_by_hop(target) || is_hop_by_hop(name) || out.contains_key(target) {
-                        continue;
-                    }
-                    if is_own(target) {
-                        continue;
-                    }
-                    if is_copied(name) {
-                        for value in client.get_all(name) {
-                            out.append(target, value.clone());
-                        }
-                    }
-                    if let Some(default) = default
-                        && !out.contains_key(target)
-                    {
-                        out.insert(target, default.clone());
-                    }
-                }
-                HeaderRule::Propagate { from, .. } => {
-                    for name in client.keys() {
-                        if !from.matches(name) || !is_copied(name) || out.contains_key(name) {
-                            continue;
-                        }
-                        if is_own(name) {
-                            continue;
-                        }
-                        for value in client.get_all(name) {
-                            out.append(name, value.clone());
-                        }
-                    }
-                }
-                HeaderRule::Insert(name, value) => {
-                    if !is_hop_by_hop(name) {
-                        out.insert(name, value.clone());
-                    }
-                }
-                HeaderRule::InsertClaim {
-                    name,
-                    path,
-                    default,
-                } => {
-                    let claim = caller.and_then(|caller| caller.claim(path));
-                    insert_known(&mut out, name, claim, default.as_ref());
-                }
-                HeaderRule::InsertFirst {
-                    name,
-                    from,
-                    default,
-                } => {
-                    let copied = from.iter().filter(|name| is_copied(name));
-                    let value = first_text(client, copied);
-                    let value = value.and_then(|text| HeaderValue::from_str(&text).ok());
-                    insert_known(&mut out, name, value, default.as_ref());
-                }
-                HeaderRule::Remove(names) => {
-                    let gone: Vec<HeaderName> =
-                        out.keys().filter(|n| names.matches(n)).cloned().collect();
-                    for name in gone {
-                        out.remove(name);
-                    }
-                }
-            }
+            from.take(rule, &mut out);
         }
         out
     }
@@ -240,39 +293,152 @@ impl HeaderRules {
     pub fn sources(&self, client: &HeaderMap) -> Vec<HeaderName> {
         let mut out: Vec<HeaderName> = Vec::new();
         for rule in &self.rules {
-            if let HeaderRule::InsertFirst { from, .. } = rule {
-                out.extend(from.iter().cloned());
-            }
-            let HeaderRule::Propagate { from, .. } = rule else {
-                continue;
-            };
-            let named = match from {
-                NameMatch::Named(name) => Some(name),
-                NameMatch::Matching(_) => None,
-            };
-            let matching = client
-                .keys()
-                .filter(|name| named.is_none() && from.matches(name));
-            for name in named.into_iter().chain(matching) {
-                if !is_copied_never(name) && !out.contains(name) {
-                    out.push(name.clone());
-                }
-            }
+            rule.add_sources(client, &mut out);
         }
         out
     }
 
     /// Whether anything of a client's headers may reach the subgraph.
     pub fn copies(&self) -> bool {
-        let copies = |rule: &HeaderRule| {
-            matches!(
-                rule,
-                HeaderRule::Propagate { .. }
-                    | HeaderRule::InsertClaim { .. }
-                    | HeaderRule::InsertFirst { .. }
-            )
-        };
-        self.rules.iter().any(copies)
+        self.rules.iter().any(HeaderRule::copies)
+    }
+}
+
+/// What steps are taken with.
+struct RuleInput<'a> {
+    client: &'a HeaderMap,
+    caller: Option<&'a dyn CallerContext>,
+    named: ConnectionOptions<'a>,
+    own: &'a [OwnHeader],
+}
+
+impl RuleInput<'_> {
+    fn is_copied(&self, name: &HeaderName) -> bool {
+        !is_copied_never(name) && (!self.named.has(name) || is_for_everybody(name))
+    }
+    fn is_own(&self, name: &HeaderName) -> bool {
+        self.own.iter().any(|own| own.is(name))
+    }
+
+    /// Takes one step.
+    fn take(&self, rule: &HeaderRule, out: &mut HeaderMap) {
+        let (client, caller) = (self.client, self.caller);
+        match rule {
+            HeaderRule::Propagate {
+                from: NameMatch::Named(name),
+                rename,
+                default,
+            } => {
+                let target = rename.as_ref().unwrap_or(name);
+                if is_hop_by_hop(target) || is_hop_by_hop(name) || out.contains_key(target) {
+                    return;
+                }
+                if self.is_own(target) {
+                    return;
+                }
+                if self.is_copied(name) {
+                    for value in client.get_all(name) {
+                        out.append(target, value.clone());
+                    }
+                }
+                if let Some(default) = default
+                    && !out.contains_key(target)
+                {
+                    out.insert(target, default.clone());
+                }
+            }
+            HeaderRule::Propagate { from, .. } => {
+                for name in client.keys() {
+                    if !from.matches(name) || !self.is_copied(name) || out.contains_key(name) {
+                        continue;
+                    }
+                    if self.is_own(name) {
+                        continue;
+                    }
+                    for value in client.get_all(name) {
+                        out.append(name, value.clone());
+                    }
+                }
+            }
+            HeaderRule::Insert(name, value) => {
+                if !is_hop_by_hop(name) {
+                    out.insert(name, value.clone());
+                }
+            }
+            HeaderRule::InsertClaim {
+                name,
+                path,
+                default,
+            } => {
+                let claim = caller.and_then(|caller| caller.claim(path));
+                insert_known(out, name, claim, default.as_ref());
+            }
+            HeaderRule::InsertFirst {
+                name,
+                from,
+                default,
+            } => {
+                let copied = from.iter().filter(|name| self.is_copied(name));
+                let value = first_text(client, copied);
+                let value = value.and_then(|text| HeaderValue::from_str(&text).ok());
+                insert_known(out, name, value, default.as_ref());
+            }
+            HeaderRule::InsertValue {
+                name,
+                value,
+                default,
+            } => {
+                let value = caller.and_then(|caller| caller.value(*value));
+                let value = value.and_then(|text| HeaderValue::from_str(&text).ok());
+                insert_known(out, name, value, default.as_ref());
+            }
+            HeaderRule::InsertTemplate {
+                name,
+                parts,
+                default,
+            } => insert_known(out, name, self.filled(parts), default.as_ref()),
+            HeaderRule::When(when, rule) => {
+                if when.0.is_met(client, caller) {
+                    self.take(rule, out);
+                }
+            }
+            HeaderRule::Remove(names) => {
+                let gone: Vec<HeaderName> =
+                    out.keys().filter(|n| names.matches(n)).cloned().collect();
+                for name in gone {
+                    out.remove(name);
+                }
+            }
+        }
+    }
+
+    /// A text; `None` if something of it is not known, or if no header can say it.
+    fn filled(&self, parts: &[TemplatePart]) -> Option<HeaderValue> {
+        let mut out: Vec<u8> = Vec::new();
+        let mut is_secret = false;
+        for part in parts {
+            match part {
+                TemplatePart::Text(text) => out.extend_from_slice(text.as_bytes()),
+                TemplatePart::Claim(path) => {
+                    out.extend_from_slice(self.caller?.claim(path)?.as_bytes());
+                    is_secret = true;
+                }
+                TemplatePart::Header(name) => {
+                    let value = self.client.get(name).filter(|_| self.is_copied(name))?;
+                    out.extend_from_slice(value.as_bytes());
+                }
+                TemplatePart::First(names) => {
+                    let copied = names.iter().filter(|name| self.is_copied(name));
+                    out.extend_from_slice(first_text(self.client, copied)?.as_bytes());
+                }
+                TemplatePart::Known(value) => {
+                    out.extend_from_slice(self.caller?.value(*value)?.as_bytes());
+                }
+            }
+        }
+        let mut value = HeaderValue::from_bytes(&out).ok()?;
+        value.set_sensitive(is_secret);
+        Some(value)
     }
 }
 
@@ -359,7 +525,13 @@ fn is_for_everybody(name: &HeaderName) -> bool {
 
 /// Headers of one connection or one body that are never copied: what a body is in describes the client's, not ours.
 fn is_copied_never(name: &HeaderName) -> bool {
-    is_hop_by_hop(name) || name.as_str().starts_with("content-")
+    // Servers that take `_` for `-` would read one as the other.
+    let written = name.as_str().contains('_');
+    let dashed = written.then(|| name.as_str().replace('_', "-"));
+    let text = dashed.as_deref().unwrap_or(name.as_str());
+    ogive_base::is_of_one_hop(text)
+        || text.starts_with("content-")
+        || text.starts_with("sec-websocket-")
 }
 
 /// Whether servers that take `_` for `-` read one name as the other.
@@ -508,8 +680,13 @@ mod tests {
         assert_eq!(apply(vec![rule(None)], &both), ["x-client: a"]);
         assert_eq!(apply(vec![rule(None)], &both[..1]), ["x-client: b"]);
         // What the client itself sends under that name is not what it is called.
-        let copied = vec![propagate(all()), rule(None)];
-        assert!(apply(copied, &[("x-client", "c")]).is_empty());
+        let forged = [("x-client", "c"), ("x_client", "c")];
+        for rules in [
+            [propagate(all()), rule(None)],
+            [rule(None), propagate(all())],
+        ] {
+            assert!(apply(rules.into(), &forged).is_empty());
+        }
         let defaulted = Some(HeaderValue::from_static("none"));
         let said = [("client-name", " ")];
         assert_eq!(apply(vec![rule(defaulted)], &said), ["x-client: none"]);

@@ -66,3 +66,12 @@ pub trait FetchHook {
         answer: FetchAnswer,
     ) -> HookFuture<'a, FetchAnswer>;
 }
+
+/// Whether a request may be sent; why not, if it may not.
+pub type AdmissionFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
+
+/// Says how often subgraphs are asked.
+pub trait FetchAdmission {
+    /// Asked before each request is sent, and before each further try of it.
+    fn admit<'a>(&'a self, subgraph: &'a str) -> AdmissionFuture<'a>;
+}

@@ -12,7 +12,7 @@
 //!   a half-read connection is never reused.
 //! - Messages for clients name the subgraph, never its host.
 //!
-//! Reading order: [`address`] and [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`request`] (the seam to
+//! Reading order: [`address`] and [`endpoint`] (where and how), [`headers`] and [`response_headers`] (rules), [`condition`] (when they hold), [`request`] (the seam to
 //! the executor), `exchange` and `client` (one exchange), `answer` and `budget` (what becomes of an answer, and how much of it there may
 //! be), `http1` (our own HTTP/1.1), `over_hyper` (HTTP/2 and uploads), `events` (subscriptions), [`mod@fetch`] and [`source`] (single requests
 //! outside the hot path), [`service`] (what stands in for an HTTP service), `connect`, `resolve`, `race` `pool` and `age` (connections), [`ogive_net`] (streams, TLS, compressed bodies),
@@ -26,14 +26,17 @@ mod answer;
 pub mod balance;
 mod budget;
 mod cache_control;
+mod caller;
 mod client;
 pub mod coalescing;
+pub mod condition;
 mod connect;
 pub mod endpoint;
 mod error;
 mod events;
 mod exchange;
-pub mod fetch;
+pub mod extensions;
+mod fetch;
 pub mod headers;
 pub mod hook;
 mod http1;
@@ -57,19 +60,25 @@ use ogive_net::{Socket, Stream, encoding, growth};
 pub use address::EndpointError;
 pub use balance::{OutlierEjection, Replicas};
 pub use cache_control::is_for_caches;
+pub use caller::{CallerContext, ClientValue};
 pub use client::Client;
 pub use coalescing::{Coalesced, Coalescer, SharingScope};
-pub use endpoint::{Endpoint, Endpoints, Traffic};
+pub use condition::{RequestCondition, SharedCondition};
+pub use endpoint::{ConditionalEndpoint, Endpoint, Endpoints, Traffic};
 pub use events::callback::{CallbackAnswer, CallbackSubscription, Callbacks};
 pub use events::source::{CallbackSource, EventProtocol, EventSource, LearnedProtocol, Reconnect};
+pub use extensions::{ExtensionValue, RequestExtension, RequestExtensions};
 pub use fetch::{Fetched, fetch};
-pub use headers::{CallerContext, HeaderRule, HeaderRules, NameMatch, OwnHeader, first_text};
-pub use hook::{FetchAnswer, FetchDecision, FetchHook, FetchRequest, HookFuture};
+pub use headers::{HeaderRule, HeaderRules, NameMatch, OwnHeader, TemplatePart, first_text};
+pub use hook::{
+    AdmissionFuture, FetchAdmission, FetchAnswer, FetchDecision, FetchHook, FetchRequest,
+    HookFuture,
+};
 // What its options are made of.
 pub use observe::{Answered, Observer, Reporter};
 pub use ogive_net::{ClientTls, ClientTlsOptions, Encoding, Http2, Identity, Pem, TlsError};
 pub use personal::Personal;
-pub use request::RequestTransport;
+pub use request::{RequestTransport, told_by};
 pub use resilience::{CircuitBreaker, Health, Hedge, Retry};
 pub use resolve::{LOOKUPS_MAX, Resolver, Resolving, SystemResolver};
 pub use response_headers::{

@@ -12,6 +12,10 @@ pub trait Observer {
     /// the same name that the rules say. They keep equal requests from being shared only as far as
     /// [`identity`](Observer::identity) says so. Not called for a request that joins an equal one under way.
     fn sending(&self, number: u32, headers: &mut HeaderMap);
+    /// These headers go along, besides those of the exchange itself. Default: nobody looks.
+    fn sent(&self, _number: u32, _headers: &HeaderMap) {}
+    /// The answer that came has these headers, as far as anybody keeps them. Default: nobody looks.
+    fn answered_with(&self, _number: u32, _headers: &HeaderMap) {}
     /// Appends what must be equal for requests of two clients to be shared: of all that [`sending`](Observer::sending)
     /// adds, whatever a subgraph's answer may depend on, so that it can be told where it ends. Default: nothing.
     fn identity(&self, _to: &mut Vec<u8>) {}

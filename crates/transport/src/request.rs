@@ -12,15 +12,15 @@ use std::{
 use http::{HeaderMap, HeaderValue};
 use ogive_base::Reservation;
 use ogive_execute::{
-    EventStream, EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan,
+    ErrorRules, EventStream, EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan,
     SubgraphRequest, Transport, TransportFuture, no_events,
 };
 use ogive_failure::{ErrorCode, codes};
 use tokio::time::Instant;
 
 use crate::{
-    Answered, CallerContext, Client, Collected, Endpoint, FetchHook, Observer, Reporter,
-    ServiceRequest, SubgraphService,
+    Answered, CallerContext, Client, Collected, Endpoint, FetchAdmission, FetchHook, Observer,
+    Reporter, ServiceRequest, SubgraphService,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
@@ -29,6 +29,7 @@ use crate::{
     error::{BREAKER_OPEN, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed, over_budget},
     events::{self, SubscribeRequest},
     exchange::{Outcome, RequestKey, SharedOutcome},
+    extensions::extended,
     headers::is_hop_by_hop,
     http1::request::{Headers, binds},
     sign::{self, CREDENTIALS_UNAVAILABLE, Renewal},
@@ -38,7 +39,7 @@ use crate::{
 /// A request that may be sent more than once.
 struct Prepared<'p> {
     endpoint: &'p Endpoint,
-    outgoing: &'p Outgoing,
+    outgoing: &'p Outgoing<'p>,
     request: SubgraphRequest,
     deadline: Instant,
     /// Its number with the observer.
@@ -54,7 +55,7 @@ pub struct RequestTransport<'a> {
     client_headers: &'a HeaderMap,
     caller: Option<&'a dyn CallerContext>,
     deadline: Option<Instant>,
-    outgoing: Box<[OnceCell<Outgoing>]>,
+    outgoing: Box<[OnceCell<Outgoing<'a>>]>,
     /// What the answers' headers add to the client's response; `None` where no endpoint has rules for them.
     collected: Option<Collected>,
     observer: Option<&'a dyn Observer>,
@@ -69,6 +70,12 @@ pub struct RequestTransport<'a> {
     hook: Option<&'a dyn FetchHook>,
     /// Requests that it has looked at.
     hooked: Cell<u32>,
+    /// Who says how often subgraphs are asked.
+    admission: Option<&'a dyn FetchAdmission>,
+    /// Whether it has refused a request.
+    is_limited: Cell<bool>,
+    /// What clients are told of errors.
+    error_rules: Option<&'a dyn ErrorRules>,
 }
 
 /// A request's body while it is under way, as the process counts it.
@@ -83,15 +90,19 @@ impl Drop for Sent<'_> {
 }
 
 /// What one client request sends to a subgraph besides bodies.
-struct Outgoing {
+struct Outgoing<'a> {
+    /// Where it goes.
+    endpoint: &'a Endpoint,
     headers: HeaderMap,
+    /// Members of the extensions of its body.
+    extensions: Option<Box<[u8]>>,
     /// See [`Headers::binds`].
     binds: bool,
     /// Endpoint and headers as bytes; made when somebody asks for it.
     fingerprint: OnceCell<Rc<[u8]>>,
 }
 
-impl Outgoing {
+impl Outgoing<'_> {
     fn identity(
         &self,
         client: &Client,
@@ -108,6 +119,12 @@ impl Outgoing {
                 bytes.push(b':');
                 bytes.extend_from_slice(&(value.len() as u64).to_ne_bytes());
                 bytes.extend_from_slice(value.as_bytes());
+            }
+            if let Some(extensions) = &self.extensions {
+                // No header begins like this.
+                bytes.push(b'{');
+                bytes.extend_from_slice(&(extensions.len() as u64).to_ne_bytes());
+                bytes.extend_from_slice(extensions);
             }
             if let Some(observer) = observer {
                 // No header begins like this.
@@ -147,7 +164,30 @@ impl<'a> RequestTransport<'a> {
             personal: Cell::new(false),
             hook: None,
             hooked: Cell::new(0),
+            admission: None,
+            is_limited: Cell::new(false),
+            error_rules: None,
         }
+    }
+
+    /// Tells clients of errors what these rules make of them.
+    #[must_use]
+    pub fn rewritten_by(self, error_rules: Option<&'a dyn ErrorRules>) -> Self {
+        RequestTransport {
+            error_rules,
+            ..self
+        }
+    }
+
+    /// Asks `admission` before anything is sent.
+    #[must_use]
+    pub fn admitted_by(self, admission: Option<&'a dyn FetchAdmission>) -> Self {
+        RequestTransport { admission, ..self }
+    }
+
+    /// Whether a request was not sent because there were too many, of this client perhaps: others may have some left.
+    pub fn is_limited(&self) -> bool {
+        self.is_limited.get()
     }
 
     /// Lets `hook` look at every request and every answer.
@@ -236,8 +276,12 @@ impl<'a> RequestTransport<'a> {
                 // What was made for one client is nobody else's, whatever another header of it says.
                 let (mut copies, mut sources) = (by_caller || self.personal.get(), Vec::new());
                 for (endpoint, _) in asked {
-                    copies |= endpoint.headers.copies();
+                    copies |= endpoint.headers.copies() || !endpoint.extensions.is_empty();
                     sources.extend(endpoint.headers.sources(self.client_headers));
+                    sources.extend(endpoint.extensions.sources().cloned());
+                    let (headers, by_caller) = endpoint.decided_by();
+                    copies |= by_caller || !headers.is_empty();
+                    sources.extend(headers);
                 }
                 cache_control::settle(&mut headers, copies, sources);
             } else if by_caller {
@@ -251,24 +295,30 @@ impl<'a> RequestTransport<'a> {
 
 impl RequestTransport<'_> {
     /// A subgraph, and what this client request sends to it.
-    fn outgoing(&self, subgraph: u32) -> Option<(&Endpoint, &Outgoing)> {
-        let endpoint = self.endpoints.get(subgraph as usize)?;
+    fn outgoing(&self, subgraph: u32) -> Option<(&Endpoint, &Outgoing<'_>)> {
+        let usual = self.endpoints.get(subgraph as usize)?;
         let outgoing = self.outgoing.get(subgraph as usize)?;
         let outgoing = outgoing.get_or_init(|| {
+            let endpoint = usual.chosen(self.client_headers, self.caller);
             let headers = endpoint.headers.apply(self.client_headers, self.caller);
             Outgoing {
+                endpoint,
+                extensions: endpoint.extensions.apply(self.client_headers, self.caller),
                 binds: binds(&headers),
                 headers,
                 fingerprint: OnceCell::new(),
             }
         });
-        Some((endpoint, outgoing))
+        Some((outgoing.endpoint, outgoing))
     }
 
     /// Whether a subgraph was told who asks.
     fn tells_who_asks(&self) -> bool {
         let mut asked = self.endpoints.iter().zip(&self.outgoing);
-        asked.any(|(endpoint, outgoing)| outgoing.get().is_some() && endpoint.headers.claims())
+        asked.any(|(endpoint, outgoing)| {
+            let tells = endpoint.headers.claims() || endpoint.extensions.claims();
+            outgoing.get().is_some() && (tells || endpoint.decided_by().1)
+        })
     }
 
     /// Everything that decides what a subgraph is sent for this client request besides bodies, and who asks, as bytes
@@ -327,7 +377,9 @@ impl RequestTransport<'_> {
             {
                 SharingScope::OwnAffair
             }
-            Err(error) if error.code == REQUEST_MEMORY => SharingScope::OwnAffair,
+            Err(error) if matches!(error.code, REQUEST_MEMORY | codes::REQUEST_RATE_LIMITED) => {
+                SharingScope::OwnAffair
+            }
             // The client's time was over, not the subgraph's.
             Err(error)
                 if matches!(error.code, TIMEOUT | CREDENTIALS_UNAVAILABLE)
@@ -341,15 +393,31 @@ impl RequestTransport<'_> {
         SharedOutcome { outcome, scope }
     }
 
+    /// Whether a request may be sent.
+    async fn admit(
+        &self,
+        admission: &dyn FetchAdmission,
+        endpoint: &Endpoint,
+    ) -> Result<(), Failure> {
+        let admitted = admission.admit(&endpoint.name).await;
+        if admitted.is_err() {
+            self.is_limited.set(true);
+        }
+        admitted
+    }
+
     /// The only try of a request with files.
     async fn uploaded(
         &self,
         endpoint: &Endpoint,
-        outgoing: &Outgoing,
+        outgoing: &Outgoing<'_>,
         attachment: Attachment<'_>,
         (deadline, watched): (Instant, Option<u32>),
     ) -> Outcome {
         let replicas = replicas(endpoint)?;
+        if let Some(admission) = self.admission {
+            self.admit(admission, endpoint).await?;
+        }
         sign::ready(endpoint, deadline).await?;
         let health = &*endpoint.health;
         let permit = health.admit(endpoint.traffic.breaker);
@@ -388,7 +456,7 @@ impl RequestTransport<'_> {
     fn headers<'h>(
         &self,
         endpoint: &Endpoint,
-        common: &'h Outgoing,
+        common: &'h Outgoing<'_>,
         (deadline, watched): (Instant, Option<u32>),
     ) -> Headers<'h> {
         let mut headers = HeaderMap::new();
@@ -400,6 +468,7 @@ impl RequestTransport<'_> {
         }
         if let (Some(observer), Some(number)) = (self.observer, watched) {
             observer.sending(number, &mut headers);
+            observer.sent(number, &common.headers);
         }
         Headers {
             common: &common.headers,
@@ -454,6 +523,17 @@ impl RequestTransport<'_> {
         }
     }
 
+    /// Whether a second try may be sent: there is a budget for those, and it counts in the rates as any other.
+    async fn may_hedge(&self, endpoint: &Endpoint) -> bool {
+        if !endpoint.health.withdraw_hedge() {
+            return false;
+        }
+        match self.admission {
+            None => true,
+            Some(admission) => admission.admit(&endpoint.name).await.is_ok(),
+        }
+    }
+
     /// One try, and after some time a second one beside it.
     async fn two(
         &self,
@@ -471,7 +551,7 @@ impl RequestTransport<'_> {
         };
         let exchanged = match in_time {
             Some(exchanged) => exchanged,
-            None if health.withdraw_hedge() => {
+            None if self.may_hedge(request.endpoint).await => {
                 tracing::debug!(subgraph = &*request.endpoint.name, "asking a second time");
                 let chosen = replicas.choose(Some(at));
                 let mut second = pin!(self.one(request, chosen));
@@ -498,7 +578,7 @@ impl RequestTransport<'_> {
         let endpoint = request.endpoint;
         let replicas = match replicas(endpoint) {
             Ok(replicas) => replicas,
-            Err(error) => return Box::pin(serviced(request, error)).await,
+            Err(error) => return Box::pin(self.serviced(request, error)).await,
         };
         let idempotent = request.request.idempotent;
         let (traffic, health) = (&endpoint.traffic, &*endpoint.health);
@@ -512,6 +592,9 @@ impl RequestTransport<'_> {
         loop {
             if endpoint.signer.is_some() {
                 Box::pin(sign::ready(endpoint, request.deadline)).await?;
+            }
+            if let Some(admission) = self.admission {
+                Box::pin(self.admit(admission, endpoint)).await?;
             }
             let Some(permit) = health.admit(traffic.breaker) else {
                 return Err(left_alone(endpoint));
@@ -558,7 +641,16 @@ impl RequestTransport<'_> {
     }
 }
 
-/// The answer of what stands in for a subgraph without URL.
+impl RequestTransport<'_> {
+    /// The answer of what stands in for a subgraph without URL.
+    async fn serviced(&self, request: &Prepared<'_>, error: Failure) -> Outcome {
+        if let Some(admission) = self.admission {
+            self.admit(admission, request.endpoint).await?;
+        }
+        serviced(request, error).await
+    }
+}
+
 async fn serviced(request: &Prepared<'_>, error: Failure) -> Outcome {
     let endpoint = request.endpoint;
     let Some(service) = &endpoint.service else {
@@ -641,7 +733,7 @@ fn is_well(exchanged: &Result<Exchanged, Failure>) -> bool {
 impl RequestTransport<'_> {
     fn sent<'a>(
         &'a self,
-        request: SubgraphRequest,
+        mut request: SubgraphRequest,
         ahead: Option<StreamScan<'a>>,
     ) -> TransportFuture<'a> {
         if let Some(hook) = self.hook {
@@ -656,6 +748,9 @@ impl RequestTransport<'_> {
                     detail,
                 ));
             };
+            if let Some(extensions) = &outgoing.extensions {
+                request.body = extended(&request.body, extensions);
+            }
             let memory = self.budget.process();
             if let Some(memory) = memory {
                 memory.count(request.body.len());
@@ -707,6 +802,9 @@ impl RequestTransport<'_> {
                     Ok(e) => Answered::Status(e.response.status, e.response.body.len()),
                     Err(error) => Answered::Failed(error.code),
                 };
+                if let Ok(exchanged) = &result {
+                    observer.answered_with(number, &exchanged.headers);
+                }
                 observer.answered(number, answered);
             }
             if let Ok(exchanged) = &result {
@@ -743,12 +841,16 @@ impl RequestTransport<'_> {
         if let (Some(observer), Some(number)) = (self.observer, watched) {
             observer.sending(number, &mut own);
         }
-        let body = match &endpoint.signer {
+        let asked = match &common.extensions {
             None => request.body,
+            Some(extensions) => extended(&request.body, extensions),
+        };
+        let body = match &endpoint.signer {
+            None => asked,
             Some(signer) => {
-                let signed = sign::body(&**signer, endpoint, &request.body);
+                let signed = sign::body(&**signer, endpoint, &asked);
                 let signed = signed?;
-                signed.unwrap_or(request.body)
+                signed.unwrap_or(asked)
             }
         };
         let subgraph = request.subgraph;
@@ -864,11 +966,16 @@ impl Transport for RequestTransport<'_> {
         endpoint.is_some_and(|endpoint| endpoint.shows_errors && endpoint.service.is_none())
     }
 
+    fn error_rules(&self) -> Option<&dyn ErrorRules> {
+        self.error_rules
+    }
+
     fn failed(&self, failure: &FailureReport<'_>) {
         let endpoint = failure
             .subgraph
             .and_then(|at| self.endpoints.get(at as usize));
         let subgraph = endpoint.map_or("", |endpoint| &*endpoint.name);
+        let failure = &told_by(endpoint, failure);
         match self.reporter {
             Some(reporter) => reporter.failed(subgraph, failure),
             None => tracing::warn!(
@@ -878,5 +985,15 @@ impl Transport for RequestTransport<'_> {
                 "a request to a subgraph failed"
             ),
         }
+    }
+}
+
+/// A failure as whoever is to blame tells it: what stands in for a service is part of the gateway, and no subgraph reports
+/// what is wrong with it.
+pub fn told_by<'f>(endpoint: Option<&Endpoint>, failure: &FailureReport<'f>) -> FailureReport<'f> {
+    let is_own = endpoint.is_some_and(|endpoint| endpoint.service.is_some());
+    FailureReport {
+        is_reported: failure.is_reported && !is_own,
+        ..failure.clone()
     }
 }

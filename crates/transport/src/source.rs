@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 
 use crate::{
-    ClientTls, ClientTlsOptions, Fetched, Http2,
+    ClientTls, ClientTlsOptions, Fetched, Http2, SignError, Signer, Unsigned,
     address::Address,
     connect::{open, speak_http2},
     error::chain,
@@ -112,6 +112,26 @@ impl Source {
         if let Ok(path) = path.parse() {
             self.address.path = path;
         }
+    }
+
+    /// What a request without a body has to have besides these headers so that it is signed.
+    pub async fn sign(
+        &self,
+        signer: &dyn Signer,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<HeaderMap, SignError> {
+        signer.ready().await?;
+        let body = Bytes::new();
+        let unsigned = Unsigned {
+            method,
+            https: self.address.https,
+            authority: &self.address.host,
+            target: &self.address.path,
+            headers,
+            body: Some(&body),
+        };
+        signer.sign(unsigned).await
     }
 
     /// Sends one request and reads the whole answer. The error is for the operator.

@@ -12,20 +12,18 @@ use std::{
 
 use anyhow::Result;
 use ogive_base::{FastSet, SourceId};
-use ogive_files::Pipes;
 use ogive_files::kept::{Readers, keep};
 use ogive_gateway::{SchemaState, schema::bundle::BundleBuilder};
 use ogive_plan::stable_hash;
 use serde_json::Value;
 
-use crate::{load, operation::refused, terminal};
+use crate::{load, operation::refused, serving, supergraph_input::SupergraphArguments, terminal};
 
 /// Arguments of `ogive plan build`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Supergraph SDL file
-    #[arg(short, long, value_name = "FILE")]
-    supergraph: PathBuf,
+    #[command(flatten)]
+    graph: SupergraphArguments,
     /// Folder with operations: .graphql and .gql files, .json manifests of persisted queries
     #[arg(long, value_name = "DIR", required_unless_present = "from")]
     operations: Option<PathBuf>,
@@ -35,9 +33,6 @@ pub(crate) struct Arguments {
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Configuration file, for limits and the planning profile
-    #[arg(short, long, value_name = "FILE")]
-    config: Option<PathBuf>,
 }
 
 /// Deepest nesting of folders that is read.
@@ -53,14 +48,8 @@ struct Found {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let config = match &arguments.config {
-        Some(path) => load::config(path)?,
-        None => load::config_text("the environment", "", &mut Vec::new())?,
-    };
-    let (state, _) = SchemaState::new(
-        load::supergraph(&arguments.supergraph, Pipes::Read)?,
-        &config,
-    );
+    let (config, supergraph) = arguments.graph.read(&serving::runtime()?, false)?;
+    let (state, _) = SchemaState::new(supergraph, &config);
     let mut found = Vec::new();
     if let Some(folder) = &arguments.operations {
         let mut files = Vec::new();

@@ -22,6 +22,15 @@ pub(crate) fn demo_folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Its list keeps apart what is a subgraph and what is not.
+#[test]
+fn the_folder_of_the_demo_composes_as_it_is() {
+    let (code, supergraph, stderr) = run(&["compose", &demo("")]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let served = "(name: \"reviews\", url: \"http://127.0.0.1:4200/graphql/reviews\")";
+    assert!(supergraph.contains(served), "{supergraph}");
+}
+
 /// A subgraph that disagrees with the demo about `Product.name`.
 const DISAGREES: &str = "extend schema @link(url: \"https://specs.apollo.dev/federation/v2.3\", import: [\"@key\"])\n\
     type Product @key(fields: \"sku\") { sku: ID! name: Int }\n";

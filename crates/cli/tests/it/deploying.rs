@@ -141,9 +141,10 @@ fn the_systemd_unit_fits_the_program() {
     let err = String::from_utf8_lossy(&validated.stderr).into_owned();
     assert!(validated.status.success(), "{err}");
     let options = reference::options();
+    // Keys of a list cannot be set alone; what they name is kept only if they say so.
     let written = options
         .iter()
-        .filter(|row| row.path.ends_with("last_known_good"));
+        .filter(|row| row.path.ends_with("last_known_good") && !row.path.contains("[]"));
     for row in written {
         let (_, path) = kept.iter().find(|(key, _)| *key == row.path).unwrap();
         assert!(path.starts_with("/var/lib/ogive/"), "{path}");

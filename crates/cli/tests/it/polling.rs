@@ -458,8 +458,10 @@ fn a_tls_file_that_cannot_be_used_is_an_error() {
     let config = file("bad-tls.yaml", text(true));
     let (code, rest) = Running::start(&["serve", "-c", &config, "-s", &schema]).ended();
     assert_eq!(code, Some(1));
-    assert!(rest.contains("`accounts`") && rest.contains(&bad), "{rest}");
-    assert!(rest.contains("tls.subgraph"), "{rest}");
+    assert!(
+        rest.contains("`tls.subgraph.all`") && rest.contains(&bad),
+        "{rest}"
+    );
     // While serving, what was served before goes on.
     file("bad-tls.yaml", text(false));
     let mut serve = Running::start(&["serve", "-c", &config, "-s", &schema]);
@@ -469,4 +471,37 @@ fn a_tls_file_that_cannot_be_used_is_an_error() {
     let line = serve.logged("reload refused, serving on as before");
     assert!(line.contains(&bad), "{line}");
     assert_eq!(answer(ask(&gateway, "POST", "/graphql", QUERY)).0, 200);
+}
+
+#[test]
+fn documents_that_do_not_come_keep_it_from_starting() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = closed.local_addr().unwrap().port();
+    drop(closed);
+    let start = |source: &str| {
+        let text = format!(
+            "listen: 127.0.0.1:0\npersisted_queries: {{ enabled: true, mode: require, sources: [{{ {source} }}] }}\n"
+        );
+        let config = file("documents-missing.yaml", text);
+        let supergraph = demo("supergraph.graphql");
+        Running::start(&["serve", "--supergraph", &supergraph, "--config", &config])
+    };
+    let (code, said) = start(&format!("url: 'http://127.0.0.1:{port}/m.json'")).ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("there are no documents from"), "{said}");
+    let mut waits = start(&format!(
+        "url: 'http://127.0.0.1:{port}/m.json', when_missing: wait"
+    ));
+    let address = address(&waits.logged("serving http"));
+    let (_, text) = answer(ask(&address, "POST", "/graphql", QUERY));
+    assert!(
+        text.contains("QUERY_NOT_IN_SAFELIST"),
+        "nothing is trusted because nothing is there: {text}"
+    );
+    let (code, said) = start("url: 'http://releases.example/m.json'").ended();
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no https"), "{said}");
+    let (code, said) = start("url: 'https://a.example/', path: m.json").ended();
+    assert_eq!(code, Some(1));
+    assert!(said.contains("one has to be set"), "{said}");
 }

@@ -169,10 +169,16 @@ pub(crate) fn address(line: &str) -> String {
 pub(crate) fn subgraphs() -> (Running, String) {
     let config = demo("mock.yaml");
     let mut mock = Running::start(&["mock", "--config", &config, "--listen", "127.0.0.1:0"]);
+    let urls = subgraph_urls(&mut mock);
+    (mock, urls)
+}
+
+/// The lines of a configuration that point to the demo's subgraphs where this mock says that it plays them.
+pub(crate) fn subgraph_urls(mock: &mut Running) -> String {
     let address = address(&mock.printed("accounts "));
     let names = ["accounts", "inventory", "products", "reviews"];
     let urls = names.map(|name| format!("  {name}: http://{address}/graphql/{name}\n"));
-    (mock, format!("override_subgraph_url:\n{}", urls.concat()))
+    format!("override_subgraph_url:\n{}", urls.concat())
 }
 
 /// A connection for one request; the answer is read by [`answer`].

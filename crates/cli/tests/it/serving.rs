@@ -266,11 +266,11 @@ fn a_token_is_explained() {
         let arguments = [
             "explain", "-s", &schema, "-c", &config, "--token", token, &query,
         ];
-        let (code, out, err) = crate::process::run(&arguments);
-        assert_eq!(code, Some(0), "{err}");
-        out
+        let (code, out, _) = crate::process::run(&arguments);
+        (code, out)
     };
-    let out = explained(good);
+    let (code, out) = explained(good);
+    assert_eq!(code, Some(0), "{out}");
     for line in [
         "proved by key set 0, key s, HS256",
         "scopes: a b",
@@ -283,9 +283,163 @@ fn a_token_is_explained() {
     let (code, out, err) = crate::process::run(&alone);
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("claim sub: \"ida\""), "{out}");
-    let out = explained(&good.replace('.', ".x"));
+    // What the gateway would refuse is a failure, with the code that clients see.
+    let (code, out) = explained(&good.replace('.', ".x"));
     assert!(
         out.contains("refused: ") && out.contains("(INVALID_TOKEN)"),
         "{out}"
     );
+    assert!(out.contains("HTTP 401 Unauthorized\n"), "{out}");
+    assert_eq!(code, Some(1));
+    // A token in a header is one like that of the argument.
+    let schema = demo("supergraph.graphql");
+    let query = file("explain-header.graphql", "{ me { name } }");
+    let header = format!("authorization: Bearer {good}");
+    let arguments = [
+        "explain", "-s", &schema, "-c", &config, "-H", &header, &query,
+    ];
+    let (code, out, err) = crate::process::run(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("proved by key set 0, key s, HS256"), "{out}");
+}
+
+/// What is wrong with a token is told beside what is configured; nobody has to decode it by hand.
+#[test]
+fn a_refused_token_is_shown_beside_what_is_configured() {
+    let keys = file(
+        "explain-other-jwks.json",
+        r#"{"keys":[{"kty":"oct","kid":"s","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}"#,
+    );
+    let set = format!("url: 'file://{keys}', issuers: [us], audiences: [a, b]");
+    let config = file(
+        "explain-other.yaml",
+        format!("authentication: {{ router: {{ jwt: {{ jwks: [{{ {set} }}] }} }} }}"),
+    );
+    let token = include_str!("token.txt").trim();
+    let (code, out, err) = crate::process::run(&["explain", "-c", &config, "--token", token]);
+    assert_eq!(code, Some(1), "{err}");
+    for line in [
+        "refused: the token is of an unknown issuer (UNKNOWN_ISSUER)\n",
+        "the token says: ",
+        "exp 9999999999 (in ",
+        "key set 0 takes: iss us; aud a, b; exp and 5 s of clock skew",
+    ] {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+}
+
+/// Configuration and supergraph are found as `ogive serve` finds them.
+#[test]
+fn what_would_be_served_is_what_is_explained() {
+    let folder = crate::process::folder().join("found");
+    std::fs::create_dir_all(&folder).unwrap();
+    let query = file("found.graphql", "{ topProducts(first: 3) { name } }");
+    let yaml = format!(
+        "supergraph: {{ path: '{}' }}\n\
+         query_planning: {{ profile: fewest-requests }}\n\
+         demand_control: {{ enabled: true, mode: enforce, strategy: {{ static_estimated: {{ list_size: 7, max: 2 }} }} }}\n",
+        demo("supergraph.graphql")
+    );
+    std::fs::write(folder.join("ogive.yaml"), yaml).unwrap();
+    let config = folder.join("ogive.yaml").to_string_lossy().into_owned();
+    let here = |arguments: &[&str]| {
+        let output = crate::process::ogive(arguments)
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    for named in [&[][..], &["--config", &config]] {
+        let of = |command: &[&'static str]| [command, &[&query], named].concat();
+        let (code, out, err) = here(&of(&["explain"]));
+        assert_eq!(code, Some(1), "{err}");
+        assert!(
+            out.contains("COST_ESTIMATED_TOO_EXPENSIVE") && out.contains(": refused"),
+            "{out}"
+        );
+        let (code, out, err) = here(&of(&["plan"]));
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.starts_with("query: "), "{out}");
+        let (code, _, err) = here(&of(&["cost"]));
+        assert_eq!(code, Some(0), "{err}");
+    }
+    // An argument wins, and what is missing is said.
+    let (code, _, err) = here(&["plan", "-s", "nowhere.graphql", &query]);
+    assert!(
+        code == Some(1) && err.contains("`nowhere.graphql`"),
+        "{err}"
+    );
+    let (code, _, err) = crate::process::run(&["explain", &query]);
+    assert!(
+        code == Some(1) && err.contains("error[NO_SUPERGRAPH]"),
+        "{err}"
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What the configuration names has to be there, or nothing is served: with a code, and the same as is told by `validate`.
+#[test]
+fn a_file_that_is_missing_keeps_the_start_from_happening() {
+    let nowhere = crate::process::folder().join("nowhere");
+    let nowhere = nowhere.display();
+    let sections = [
+        (
+            "authentication.router.jwt.jwks.0.url",
+            format!(
+                "authentication: {{ router: {{ jwt: {{ last_known_good: '', jwks: [{{ url: 'file://{nowhere}.json', audiences: [us] }}] }} }} }}"
+            ),
+        ),
+        (
+            "authentication.router.api_keys",
+            format!("authentication: {{ router: {{ api_keys: {{ file: '{nowhere}.json' }} }} }}"),
+        ),
+        (
+            "persisted_queries",
+            format!("persisted_queries: {{ enabled: true, local_manifests: ['{nowhere}.json'] }}"),
+        ),
+        (
+            "tls.supergraph",
+            format!(
+                "tls: {{ supergraph: {{ certificate_chain: '{nowhere}.pem', key: '{nowhere}.key' }} }}"
+            ),
+        ),
+        (
+            "tls.subgraph",
+            format!(
+                "tls: {{ subgraph: {{ all: {{ certificate_authorities: '{nowhere}.pem' }} }} }}"
+            ),
+        ),
+        (
+            "authentication.subgraph.all",
+            format!(
+                "authentication: {{ subgraph: {{ all: {{ message_signature: {{ key: '{nowhere}.pem', key_id: a, \
+                 algorithm: ed25519, components: ['@method'] }} }} }} }}"
+            ),
+        ),
+        ("rhai", format!("rhai: {{ scripts: '{nowhere}' }}")),
+    ];
+    for (key, section) in sections {
+        let text = format!(
+            "listen: 127.0.0.1:0\nsupergraph: {{ path: '{}' }}\n{section}\n",
+            demo("supergraph.graphql")
+        );
+        let config = file("missing.yaml", text);
+        let (code, _, said) = crate::process::run(&["serve", "--config", &config]);
+        assert_eq!(code, Some(1), "{key}: {said}");
+        assert!(
+            said.contains("error[CONFIG_UNUSABLE]: ") && said.contains("nowhere"),
+            "{key}: {said}"
+        );
+        let (code, _, said) = crate::process::run(&["config", "validate", &config]);
+        assert_eq!(code, Some(1), "{key}: {said}");
+        assert!(
+            said.contains("error[CONFIG_UNUSABLE]: ") && said.contains("nowhere"),
+            "{key}: {said}"
+        );
+    }
 }

@@ -1,10 +1,11 @@
 //! Apollo Router's `router.yaml`, whose words are ours wherever both have a thing.
 
 use super::{
-    Format,
-    convert::{address, duration, negated, percent, same, size, text_map, texts},
+    Format, attributes,
+    convert::{address, duration, negated, percent, same, size, text_map, texts, whole},
     cors, headers,
     nodes::{at, plain, scalar, text},
+    rates,
     rules::{Rule, Walk, call, keep, no, to, unneeded, with},
     settings, signatures, subscriptions, telemetry, tokens,
     why::{
@@ -211,13 +212,10 @@ pub(super) const RULES: &[Rule] = &[
     keep("tls.subgraph.subgraphs.*.client_authentication.certificate_chain"),
     keep("tls.subgraph.subgraphs.*.client_authentication.key"),
     unneeded("traffic_shaping.deduplicate_variables", ALWAYS),
-    no(
-        "traffic_shaping.all.global_rate_limit",
-        "rates are limited per client, not per subgraph",
-    ),
-    no(
+    call("traffic_shaping.all.global_rate_limit", rates::of_subgraph),
+    call(
         "traffic_shaping.subgraphs.*.global_rate_limit",
-        "rates are limited per client, not per subgraph",
+        rates::of_subgraph,
     ),
     no("traffic_shaping.connector", CONNECTORS),
     keep("apq.enabled"),
@@ -268,6 +266,24 @@ pub(super) const RULES: &[Rule] = &[
     ),
     unneeded("telemetry.apollo", STUDIO),
     call("telemetry.instrumentation.events", telemetry::apollo_events),
+    call("telemetry.instrumentation.spans.router", attributes::span),
+    call(
+        "telemetry.instrumentation.spans.supergraph",
+        attributes::span,
+    ),
+    call("telemetry.instrumentation.spans.subgraph", attributes::span),
+    call(
+        "telemetry.instrumentation.instruments.router",
+        attributes::instruments,
+    ),
+    call(
+        "telemetry.instrumentation.instruments.supergraph",
+        attributes::instruments,
+    ),
+    call(
+        "telemetry.instrumentation.instruments.subgraph",
+        attributes::instruments,
+    ),
     no(
         "telemetry.instrumentation",
         "spans and instruments have fixed names",
@@ -468,42 +484,42 @@ pub(super) const RULES: &[Rule] = &[
     with(
         "coprocessor.router.request.condition",
         "coprocessor.router.request.condition",
-        request_condition,
+        hook_condition::<0>,
     ),
     with(
         "coprocessor.router.response.condition",
         "coprocessor.router.response.condition",
-        response_condition,
+        hook_condition::<1>,
     ),
     with(
         "coprocessor.supergraph.request.condition",
         "coprocessor.supergraph.request.condition",
-        request_condition,
+        hook_condition::<2>,
     ),
     with(
         "coprocessor.supergraph.response.condition",
         "coprocessor.supergraph.response.condition",
-        response_condition,
+        hook_condition::<3>,
     ),
     with(
         "coprocessor.execution.request.condition",
         "coprocessor.execution.request.condition",
-        request_condition,
+        hook_condition::<4>,
     ),
     with(
         "coprocessor.execution.response.condition",
         "coprocessor.execution.response.condition",
-        response_condition,
+        hook_condition::<5>,
     ),
     with(
         "coprocessor.subgraph.all.request.condition",
         "coprocessor.subgraph.all.request.condition",
-        request_condition,
+        hook_condition::<6>,
     ),
     with(
         "coprocessor.subgraph.all.response.condition",
         "coprocessor.subgraph.all.response.condition",
-        response_condition,
+        hook_condition::<7>,
     ),
     no("coprocessor", COPROCESSOR),
     keep("rhai.scripts"),
@@ -546,19 +562,11 @@ pub(super) const RULES: &[Rule] = &[
     call("forbid_mutations", mutations),
 ];
 
-/// A condition of a hook, if all that it looks at is there.
-fn request_condition(format: Format, node: &Node) -> Result<Node, String> {
-    hook_condition(format, node, false)
-}
-
-fn response_condition(format: Format, node: &Node) -> Result<Node, String> {
-    hook_condition(format, node, true)
-}
-
-fn hook_condition(format: Format, node: &Node, is_response: bool) -> Result<Node, String> {
+/// A condition of the hook of this place, if all that it looks at is there.
+fn hook_condition<const AT: usize>(format: Format, node: &Node) -> Result<Node, String> {
     let mut errors = Errors::new(SourceId(0));
-    match HookCondition::decode_at(node, is_response, &mut errors) {
-        Some(_) if errors.is_empty() => same(format, node),
+    match HookCondition::decode_at(node, crate::coprocessor::PLACES[AT], true, &mut errors) {
+        Some(_) if errors.is_empty() => whole(format, node),
         _ => Err("it looks at something that conditions do not look at here".to_owned()),
     }
 }

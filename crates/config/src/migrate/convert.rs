@@ -40,6 +40,24 @@ pub(super) fn same(format: Format, node: &Node) -> Result<Node, String> {
     }
 }
 
+/// The same of a value that has mappings in it, which is read here before it is brought over, and so is not deep.
+pub(super) fn whole(format: Format, node: &Node) -> Result<Node, String> {
+    match &node.value {
+        Value::Map(entries) => {
+            let mut out = map();
+            for (key, value) in entries {
+                set_key(&mut out, &key.text, whole(format, value)?);
+            }
+            Ok(out)
+        }
+        Value::List(items) => {
+            let items: Result<Vec<Node>, String> = items.iter().map(|n| whole(format, n)).collect();
+            items.map(list)
+        }
+        Value::Scalar { .. } => same(format, node),
+    }
+}
+
 /// A duration in any of the four ways to write one.
 pub(super) fn duration(format: Format, node: &Node) -> Result<Node, String> {
     if let Some(reference) = elsewhere(format, node)? {

@@ -1,6 +1,7 @@
 //! Cosmo Router's `config.yaml`.
 
 use super::{
+    attributes,
     convert::{address, brokers, duration, negated, same, size, texts},
     cors, costs, headers,
     nodes::{at, is_on, one, plain, scalar, text},
@@ -195,10 +196,7 @@ pub(super) const RULES: &[Rule] = &[
     call("persisted_operations.safelist.enabled", safelist),
     call("persisted_operations.log_unknown", safelist),
     unneeded("persisted_operations.cache", "manifests are kept whole"),
-    no(
-        "persisted_operations.storage",
-        "a file per operation with JSON in it is no manifest here; name one of Apollo's or Relay's kind in `persisted_queries.local_manifests`",
-    ),
+    call("persisted_operations.storage", operations_storage),
     with(
         "persisted_operations.disabled",
         "persisted_queries.enabled",
@@ -267,7 +265,11 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("engine", "the engine needs no tuning"),
     to("access_logs.enabled", "telemetry.access_log.enabled"),
     to("access_logs.output.file.path", "telemetry.access_log.path"),
+    call("access_logs.router.fields", attributes::cosmo),
     no("access_logs", "choose `telemetry.access_log.fields`"),
+    call("telemetry.attributes", attributes::cosmo),
+    call("telemetry.tracing.attributes", attributes::cosmo),
+    call("telemetry.metrics.attributes", attributes::cosmo),
     to("telemetry.service_name", "telemetry.service_name"),
     call("telemetry.tracing.exporters", telemetry::exporters),
     call("telemetry.metrics.otlp.exporters", telemetry::exporters),
@@ -788,6 +790,35 @@ fn safelist(walk: &mut Walk<'_>, path: &[String], _: &Node) {
     if mode != "allow" {
         let why = "Cosmo Router has persisted operations on";
         walk.implied("persisted_queries.enabled", "true", why);
+    }
+}
+
+/// Its files of one operation each are read here, too; which storage it is is said elsewhere.
+fn operations_storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let prefix = at(node, "object_prefix")
+        .and_then(scalar)
+        .unwrap_or_default();
+    let id = at(node, "provider_id").and_then(scalar).unwrap_or_default();
+    let provider = |kind: &str| {
+        let all = at(walk.root, &format!("storage_providers.{kind}"))?;
+        let Value::List(items) = &all.value else {
+            return None;
+        };
+        let mut items = items.iter();
+        items.find(|item| at(item, "id").and_then(scalar) == Some(id))
+    };
+    match provider("file_system").and_then(|provider| at(provider, "path")).and_then(scalar) {
+        Some(folder) => {
+            let folder = format!("{}/{prefix}", folder.trim_end_matches('/'));
+            let note = "folders of single clients are named one by one in `persisted_queries.sources`, with `client_name`";
+            let value = super::nodes::list(vec![text(folder.trim_end_matches('/'))]);
+            walk.put(path, "persisted_queries.local_manifests", value, note);
+        }
+        None => walk.unsupported(
+            path,
+            "operations that lie one by one in Cosmo's CDN or in a bucket are not fetched: publish one manifest \
+             (`ogive operations publish`), and name it in `persisted_queries.sources`",
+        ),
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     convert::{duration, percent, same, size, text_map, texts},
     cors, costs, headers,
     nodes::{is_on, plain, scalar, text},
+    rates,
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
     settings, subscriptions, telemetry, tokens,
     why::{BUDGET, CACHES, CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS, TOOLS},
@@ -108,10 +109,7 @@ pub(super) const RULES: &[Rule] = &[
         subscriptions::grafbase_protocol,
     ),
     call("gateway.rate_limit.enabled", rate_switch),
-    no(
-        "subgraphs.*.rate_limit",
-        "rates are limited per client, not per subgraph",
-    ),
+    call("subgraphs.*.rate_limit", rates::of_subgraph),
     no("subgraphs.*.entity_caching", CACHES),
     no("subgraphs.*.message_signatures", SIGNATURES),
     call(

@@ -3,7 +3,7 @@
 use super::{
     convert::{duration, files, percent, same, seconds, size, text_map, texts},
     cors, headers, masking,
-    nodes::{at, is_on, list, map, plain, scalar, set_key, text},
+    nodes::{at, is_on, map, plain, scalar, set_key, text},
     rules::{Rule, Walk, call, keep, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
     settings, signatures, subscriptions, telemetry, tokens,
@@ -331,12 +331,20 @@ pub(super) const RULES: &[Rule] = &[
     to("persisted_documents.enabled", "persisted_queries.enabled"),
     call("persisted_documents.require_id", documents),
     call("persisted_documents.log_missing_id", documents),
-    call("persisted_documents.storage", storage),
+    call(
+        "persisted_documents.storage",
+        super::hive_documents::storage,
+    ),
+    no(
+        "persisted_documents.selectors",
+        "ids are looked for in `documentId`, `id`, `doc_id`, `extensions.persistedQuery.sha256Hash` and the path",
+    ),
     no(
         "persisted_documents.extractors",
         "ids are looked for in `documentId`, `id`, `doc_id`, `extensions.persistedQuery.sha256Hash` and the path",
     ),
     call("error_masking", masking::masking),
+    unneeded("storages", "what refers to one says where it is"),
 ];
 
 /// What Hive Router does without being told.
@@ -531,30 +539,6 @@ fn documents(walk: &mut Walk<'_>, path: &[String], _: &Node) {
     walk.put(path, "persisted_queries.mode", plain(mode), "");
     if required {
         walk.put(path, "persisted_queries.require_id", plain("true"), "");
-    }
-}
-
-fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let file = at(node, "type").and_then(scalar) == Some("file");
-    match at(node, "path").filter(|_| file) {
-        Some(found) => {
-            let note = "`hot_reload.enabled` watches it";
-            match same(walk.format, found) {
-                Ok(found) => {
-                    walk.put(
-                        path,
-                        "persisted_queries.local_manifests",
-                        list(vec![found]),
-                        note,
-                    );
-                }
-                Err(why) => walk.unsupported(path, &why),
-            }
-        }
-        None => {
-            let why = "documents are read from files: `persisted_queries.local_manifests`";
-            walk.unsupported(path, why);
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use ogive_base::{SourceId, Sources};
 
 use super::{Format, Migration, Verdict, migrate};
-use crate::{Config, DemandControlMode, HeaderRule, RateLimitKey, Selector, load};
+use crate::{AttributeSource, Config, DemandControlMode, HeaderRule, RateLimitKey, Selector, load};
 
 fn migrated(format: Format, text: &str) -> Migration {
     migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
@@ -269,4 +269,147 @@ fn whoever_ran_programs_is_told_of_coprocessors() {
     let migration = migrated(Format::Apollo, key);
     let (_, why) = note(&migration, "coprocessor.router.request.detached");
     assert!(why.contains("stages that are brought over"), "{why}");
+}
+
+#[test]
+fn attributes_keep_saying_what_they_say() {
+    let apollo = "telemetry: { instrumentation: { spans: { router: { attributes: { x.user: { request_header: x-user, default: none }, \
+                  http.request.method: true, secret: { request_header: authorization } } }, \
+                  supergraph: { attributes: { name: { operation_name: string } } }, \
+                  subgraph: { attributes: { where: { subgraph_name: true }, b: { baggage: a } } } }, \
+                  instruments: { router: { http.server.request.duration: { attributes: { app: { request_header: x-app } } }, \
+                  http.server.active_requests: { attributes: { a: { request_header: a } } } } }, \
+                  events: { router: { response: { level: info, attributes: { shop: { request_header: x-shop } } } } } } }";
+    let migration = migrated(Format::Apollo, apollo);
+    let telemetry = loaded(&migration).telemetry;
+    let header = |name: &str| AttributeSource::Selector(Selector::RequestHeader(name.into()));
+    let spans = &telemetry.instrumentation.spans;
+    let user = &spans.router.attributes.0["x.user"];
+    assert_eq!(
+        (&user.from, user.default.as_deref()),
+        (&header("x-user"), Some("none"))
+    );
+    assert_eq!(spans.router.attributes.0.len(), 1);
+    let name = &spans.supergraph.attributes.0["name"].from;
+    assert_eq!(*name, AttributeSource::Selector(Selector::OperationName));
+    let place = &spans.subgraph.attributes.0["where"].from;
+    assert_eq!(*place, AttributeSource::Selector(Selector::SubgraphName));
+    let metric = &telemetry.instrumentation.instruments.router.0.0["app"].from;
+    assert_eq!(*metric, header("x-app"));
+    assert_eq!(
+        telemetry.access_log.attributes.0["shop"].from,
+        header("x-shop")
+    );
+    assert!(telemetry.access_log.enabled);
+    let at = |rest: &str| note(&migration, &format!("telemetry.instrumentation.{rest}"));
+    let verdicts = [
+        at("spans.router.attributes.http.request.method").0,
+        at("spans.router.attributes.secret").0,
+        at("spans.subgraph.attributes.b").0,
+        at("instruments.router.http.server.active_requests").0,
+    ];
+    assert_eq!(
+        verdicts,
+        [
+            Verdict::NotNeeded,
+            Verdict::Unsupported,
+            Verdict::Unsupported,
+            Verdict::Unsupported
+        ]
+    );
+
+    let cosmo = "telemetry: { attributes: [ { key: shop, default: none, value_from: { request_header: x-shop } }, \
+                 { key: place, default: eu } ] }\n\
+                 authentication: { jwt: { jwks: [ { url: 'https://e.example/jwks' } ] } }\n\
+                 access_logs: { enabled: true, router: { fields: [ { key: user, value_from: { expression: request.auth.claims.sub } }, \
+                 { key: name, value_from: { context_field: operation_name } }, { key: odd, value_from: { context_field: operation_hash } } ] } }";
+    let migration = migrated(Format::Cosmo, cosmo);
+    let telemetry = loaded(&migration).telemetry;
+    let (spans, metrics) = (
+        &telemetry.instrumentation.spans.router.attributes.0,
+        &telemetry.instrumentation.instruments.router.0.0,
+    );
+    assert_eq!(spans, metrics);
+    assert_eq!(spans["place"].from, AttributeSource::Static("eu".into()));
+    assert_eq!(spans["shop"].from, header("x-shop"));
+    let log = &telemetry.access_log.attributes.0;
+    let claim = AttributeSource::Selector(Selector::JwtClaim("sub".into()));
+    assert_eq!(log["user"].from, claim);
+    assert_eq!(log.len(), 2);
+    assert_eq!(
+        note(&migration, "access_logs.router.fields.2").0,
+        Verdict::Unsupported
+    );
+}
+
+/// What cannot be called so here, or would look at what nobody has, is named, and the rest can be served with.
+#[test]
+fn attributes_that_cannot_be_are_named_as_lost() {
+    let apollo = "telemetry: { instrumentation: { instruments: { router: { http.server.request.duration: { attributes: { \
+                  le: { request_header: x }, 'a b': { request_header: y }, http_response_status_code: { request_header: z }, \
+                  __a: { request_header: a }, fine: { request_header: f } } } } }, \
+                  spans: { router: { attributes: { le: { request_header: x }, entry: { request_context: e } } } }, \
+                  events: { router: { request: { level: info, attributes: { status: { request_header: x-user } } } } } } }";
+    let cosmo = "authentication: { jwt: { jwks: [ { secret: s, algorithm: HS256 } ] } }\n\
+                 access_logs: { enabled: true, router: { fields: [ { key: operation_name, value_from: { context_field: operation_name } }, \
+                 { key: user, value_from: { expression: request.auth.claims.sub } } ] } }";
+    for (format, text, lost) in [
+        (
+            Format::Apollo,
+            apollo,
+            &[
+                "telemetry.instrumentation.instruments.router.http.server.request.duration.attributes.le",
+                "telemetry.instrumentation.instruments.router.http.server.request.duration.attributes.a b",
+                "telemetry.instrumentation.instruments.router.http.server.request.duration.attributes.http_response_status_code",
+                "telemetry.instrumentation.instruments.router.http.server.request.duration.attributes.__a",
+                "telemetry.instrumentation.spans.router.attributes.entry",
+                "telemetry.instrumentation.events.router.request.attributes.status",
+            ][..],
+        ),
+        (
+            Format::Cosmo,
+            cosmo,
+            &["access_logs.router.fields.0", "access_logs.router.fields.1"],
+        ),
+    ] {
+        let migration = migrated(format, text);
+        let telemetry = loaded(&migration).telemetry;
+        for from in lost {
+            assert_eq!(note(&migration, from).0, Verdict::Unsupported, "{from}");
+        }
+        let metrics = &telemetry.instrumentation.instruments.router.0.0;
+        assert_eq!(metrics.contains_key("fine"), format == Format::Apollo);
+        assert!(telemetry.access_log.attributes.0.is_empty());
+    }
+}
+
+#[test]
+fn rates_of_subgraphs_are_kept() {
+    let apollo = "traffic_shaping: { all: { global_rate_limit: { capacity: 5, interval: 2s } }, \
+                  subgraphs: { a: { global_rate_limit: { capacity: 7, interval: 1s } } } }";
+    let grafbase = "[subgraphs.a.rate_limit]\nlimit = 7\nduration = \"1s\"";
+    let config = loaded(&migrated(Format::Apollo, apollo));
+    let rates = |rates: &[crate::SubgraphRateRule]| -> Vec<(usize, u128)> {
+        let rates = rates.iter();
+        let rates = rates.map(|rate| (rate.capacity.get(), rate.interval.0.as_millis()));
+        rates.collect()
+    };
+    assert_eq!(rates(&config.traffic_shaping.all.rate_limits), [(5, 2000)]);
+    for config in [config, loaded(&migrated(Format::Grafbase, grafbase))] {
+        let own = &config.traffic_shaping.subgraphs["a"].rate_limits;
+        assert_eq!(rates(own), [(7, 1000)]);
+    }
+}
+
+#[test]
+fn conditions_of_stages_keep_holding() {
+    let apollo = "coprocessor: { url: 'http://127.0.0.1:1', router: { request: { headers: true, \
+                  condition: { any: [ { exists: { request_header: x-key } }, { not: { eq: [ { request_method: true }, GET ] } } ] } } } }";
+    let migration = migrated(Format::Apollo, apollo);
+    let stage = loaded(&migration).coprocessor.router.request.0;
+    assert_eq!(
+        stage.condition.map(|found| found.0.selectors().len()),
+        Some(2)
+    );
+    assert!(stage.headers);
 }

@@ -10,6 +10,7 @@
 //! The result is a text that [`load`](crate::load) reads; tests hold it to that.
 
 mod apollo;
+mod attributes;
 mod convert;
 mod cors;
 mod cosmo;
@@ -18,9 +19,11 @@ mod environment;
 mod grafbase;
 mod headers;
 mod hive;
+mod hive_documents;
 mod masking;
 mod nodes;
 mod protections;
+mod rates;
 mod report;
 mod rules;
 mod section;

@@ -79,8 +79,13 @@ fn node(value: Value) -> Node {
 
 /// Writes a value at a path, making the mappings on the way.
 pub(super) fn set(root: &mut Node, path: &str, value: Node) {
+    set_path(root, path.split('.'), value);
+}
+
+/// The same by keys that may have dots in them.
+pub(super) fn set_path<'p>(root: &mut Node, path: impl IntoIterator<Item = &'p str>, value: Node) {
     let mut place = root;
-    for part in path.split('.') {
+    for part in path {
         if !matches!(place.value, Value::Map(_)) {
             place.value = Value::Map(Vec::new());
         }

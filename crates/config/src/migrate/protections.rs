@@ -69,6 +69,7 @@ const HIVE: Table = Table {
         "error_masking.redacted_error_message",
         "limits.*.expose_limits",
         "persisted_documents.extractors",
+        "persisted_documents.selectors",
         "persisted_documents.storage",
         "traffic_shaping.router.max_long_lived_clients",
     ],

@@ -6,7 +6,7 @@
 use super::{
     Format, Lost, ReportRow, Verdict,
     convert::Convert,
-    nodes::{at, found, get_mut, is_on, list, map, plain, scalar, set, text},
+    nodes::{at, found, get_mut, is_on, list, map, plain, scalar, set, set_path, text},
     protections,
     why::OFF,
 };
@@ -173,6 +173,16 @@ impl<'n> Walk<'n> {
         };
         set(&mut self.tree, target, value);
         self.row(from, Some(target), verdict, note);
+    }
+    /// The same by keys that may have dots in them.
+    pub(super) fn put_at(&mut self, from: &[String], target: &[&str], value: Node) {
+        let verdict = if from == target {
+            Verdict::Kept
+        } else {
+            Verdict::Renamed
+        };
+        set_path(&mut self.tree, target.iter().copied(), value);
+        self.row(from, Some(&target.join(".")), verdict, "");
     }
     /// Appends an item to a list and says so.
     pub(super) fn push(&mut self, from: &[String], target: &str, value: Node, kept: bool) {

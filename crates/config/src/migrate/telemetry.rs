@@ -1,6 +1,7 @@
 //! Telemetry of the four gateways in our words.
 
 use super::{
+    attributes::apollo_event,
     convert::{duration, same, text_map},
     nodes::{at, plain, scalar, text},
     rules::Walk,
@@ -269,6 +270,10 @@ pub(super) fn apollo_events(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                         None => "one line per request, written when it is answered",
                     };
                     walk.put(&from, ACCESS_LOG, plain("true"), note);
+                    if let Some(attributes) = at(value, "attributes") {
+                        let from = [&*from, &["attributes".to_owned()]].concat();
+                        apollo_event(walk, &from, attributes);
+                    }
                 }
                 ("request" | "response", Some(_)) => {
                     let why = "requests to subgraphs are spans of the trace; `telemetry.access_log` counts them";

@@ -142,7 +142,7 @@ pub(super) fn hive(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     put(walk, path, node, tokens);
     let forwarded = at(node, FORWARD).filter(|node| !node.is_null());
     if forwarded.is_some_and(|node| at(node, "enabled").and_then(scalar) != Some("false")) {
-        let why = "claims go to subgraphs in headers here: `insert` with `name` and `from: { jwt_claim: NAME }` in `headers.all.request`";
+        let why = "claims go to subgraphs one by one here: in extensions, `traffic_shaping.all.request_extensions: { NAME: { jwt_claim: NAME } }`, or in headers, `insert` with `name` and `from: { jwt_claim: NAME }` in `headers.all.request`";
         walk.unsupported(&[path, &[FORWARD.to_owned()]].concat(), why);
     }
     match required.map(|required| same(walk.format, required)) {

@@ -148,6 +148,39 @@ fn too_much_is_refused_while_it_arrives() {
 }
 
 #[test]
+fn whom_a_request_is_for_and_how_its_body_comes_are_checked() {
+    let graph = Graph::start();
+    let status = |head: &str, body: &str| {
+        let mut connection = Connection::open(graph.address());
+        connection.write(
+            format!(
+                "POST /graphql HTTP/1.1\r\ncontent-type: application/json\r\n{head}\r\n\r\n{body}"
+            )
+            .as_bytes(),
+        );
+        connection.read().status
+    };
+    let query = r#"{"query":"{__typename}"}"#;
+    let length = format!("content-length: {}", query.len());
+    for (host, wanted) in [
+        ("a.example:80", 200),
+        ("[::1]:80", 200),
+        ("a b", 400),
+        ("a@b", 400),
+        ("a/b", 400),
+        ("a:99999", 400),
+    ] {
+        let head = format!("host: {host}\r\n{length}");
+        assert_eq!(status(&head, query), wanted, "{host}");
+    }
+    let chunked = format!("{:x}\r\n{query}\r\n0\r\n\r\n", query.len());
+    for (coding, wanted) in [("chunked", 200), ("Chunked", 200), ("gzip, chunked", 400)] {
+        let head = format!("host: a\r\ntransfer-encoding: {coding}");
+        assert_eq!(status(&head, &chunked), wanted, "{coding}");
+    }
+}
+
+#[test]
 fn heads_beyond_the_limits_are_431() {
     let graph =
         Graph::with("limits: { http1_max_request_headers: 10, http1_max_request_buf_size: 8KiB }");

@@ -154,6 +154,7 @@ const NO_CODES_ANYWHERE: &[&str] = &[
     "OGIVE_LISTEN",
     "OGIVE_LOG",
     "OGIVE_SUPERGRAPH",
+    "SOURCE_DATE_EPOCH",
     "VARIABLE_DEFINITION",
 ];
 

@@ -3,7 +3,7 @@
 use crate::{
     graph::Graph,
     http_client::{Answer, send},
-    telemetry::scrape,
+    telemetry::{lines, scrape},
 };
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -177,4 +177,48 @@ fn what_an_answer_did_cost_is_told_and_may_be_too_much() {
     );
     let refused = ask(&graph, "{ topProducts { name price { amount } } }");
     assert_eq!(refused.codes(), ["COST_ACTUAL_TOO_EXPENSIVE"]);
+}
+
+#[test]
+fn what_answers_in_parts_did_cost_is_counted_and_given_back_and_costs_are_in_the_access_log() {
+    let path = std::env::temp_dir().join(format!("ogive-costs-{}.log", std::process::id()));
+    let graph = Graph::with(&format!(
+        "telemetry: {{ exporters: {{ metrics: {{ prometheus: {{ enabled: true, listen: '127.0.0.1:0' }} }} }}, \
+         access_log: {{ enabled: true, format: text, path: '{}', fields: [cost_estimated, cost_actual] }} }}\n\
+         traffic_shaping: {{ router: {{ rate_limits: [{{ name: cost, capacity: 1000, interval: 1h, charge: actual_cost }}] }} }}\n\
+         demand_control: {{ enabled: true, strategy: {{ static_estimated: \
+         {{ list_size: 200, max: 1000, actual_cost_mode: by_response_shape }} }} }}",
+        path.display()
+    ));
+    let ask = |query: &str, accept: &str| {
+        let headers = [JSON, ("accept", accept)];
+        let body = format!("{{\"query\":\"{query}\"}}");
+        send(
+            graph.address(),
+            "POST",
+            "/graphql",
+            &headers,
+            body.as_bytes(),
+        )
+    };
+    let in_parts = "multipart/mixed;incrementalSpec=v0.2, application/json";
+    let query = "{ topProducts { name ... @defer { price { amount } } } }";
+    let answer = ask(query, in_parts).text();
+    let items = answer.matches("\"name\"").count() + answer.matches("\"amount\"").count();
+    let counted = format!("cost_actual_sum{{cost_result=\"COST_OK\"}} {items}");
+    let text = scrape(&graph);
+    assert!(text.contains(&counted), "{counted}\n{text}\n{answer}");
+    let whole = ask("{ topProducts { name } }", "application/json");
+    let left = whole
+        .header("ratelimit-remaining")
+        .unwrap_or_default()
+        .to_owned();
+    let left: u64 = left.parse().unwrap();
+    // 400 were estimated for the parts, and 200 for this one.
+    assert!(left > 700, "{left}");
+    let products = whole.text().matches("\"name\"").count();
+    let line = format!("cost_estimated=200 cost_actual={products}");
+    let log = lines(&path, 2).join("\n");
+    assert!(log.contains(&line), "{line}\n{log}");
+    let _ = std::fs::remove_file(&path);
 }

@@ -11,7 +11,7 @@ use crate::{
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-fn post_json(address: SocketAddr, body: &Value) -> Answer {
+pub(crate) fn post_json(address: SocketAddr, body: &Value) -> Answer {
     send(
         address,
         "POST",
@@ -154,10 +154,10 @@ fn the_number_of_registered_documents_is_bounded() {
 }
 
 /// A folder that is removed again.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str, files: &[(&str, &str)]) -> Folder {
+    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Folder {
         let path = std::env::temp_dir().join(format!("ogive-e2e-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         for (name, text) in files {

@@ -177,6 +177,16 @@ impl Graph {
         self.served.gateway.replace_all(state, options);
         Ok(())
     }
+    /// Serves the same with another configuration.
+    pub(crate) fn reload_as(&self, yaml: &str) -> Result<(), String> {
+        let mut changed = config(yaml);
+        let urls = &self.config.override_subgraph_url;
+        changed.override_subgraph_url.clone_from(urls);
+        let options = GatewayOptions::load(&changed)?;
+        let state = state(&self.sdl, &changed);
+        self.served.gateway.replace_all(state, options);
+        Ok(())
+    }
     /// Serves the same with policies that an engine decides.
     pub(crate) fn reload_with(&self, policies: &str, engine: LoadedPolicies) {
         let text =

@@ -61,6 +61,56 @@ fn subgraphs_are_told_what_a_client_is_called() {
 }
 
 #[test]
+fn rules_hold_by_condition_and_write_texts_of_what_is_known() {
+    let graph = Graph::with(
+        r#"
+headers:
+  all:
+    request:
+      - insert: { name: x-app, template: "{client_name}/{client_version}", default: unknown }
+      - insert: { name: x-trace, template: "{{{operation_kind}}} {request_header: x-tenant}" }
+      - insert: { name: x-debug, value: "on" }
+        when: { eq: [{ request_header: x-env }, test] }
+      - propagate: { named: x-secret }
+        when: { not: { exists: { request_header: x-public } } }
+"#,
+    );
+    record(&graph);
+    let named = [
+        ("apollographql-client-name", "web"),
+        ("apollographql-client-version", "3"),
+    ];
+    for (sent, expected) in [
+        (
+            &[("x-env", "test"), ("x-tenant", "a"), ("x-secret", "s")][..],
+            [Some("unknown"), Some("{query} a"), Some("on"), Some("s")],
+        ),
+        (&named, [Some("web/3"), None, None, None]),
+        // What a rule may write is never copied, and a condition holds for nobody by accident.
+        (
+            &[
+                ("x-app", "forged"),
+                ("x-trace", "forged"),
+                ("x-env", "tests"),
+                ("x-public", ""),
+                ("x-secret", "s"),
+            ],
+            [Some("unknown"), None, None, None],
+        ),
+    ] {
+        post_with(graph.address(), "{ me { name } }", sent);
+        let recorded = graph.service.recorded();
+        let headers = &recorded.last().unwrap().headers;
+        let get = |name: &str| {
+            let found = headers.iter().find(|(n, _)| n == name);
+            found.map(|(_, value)| value.as_str())
+        };
+        let found = ["x-app", "x-trace", "x-debug", "x-secret"].map(get);
+        assert_eq!(found, expected, "{sent:?}");
+    }
+}
+
+#[test]
 fn rules_decide_per_subgraph_what_travels() {
     let graph = Graph::with(RULES);
     record(&graph);

@@ -422,6 +422,27 @@ fn hedging_has_a_budget_and_spares_mutations() {
 }
 
 #[test]
+fn a_second_try_counts_in_the_rates_of_the_subgraph() {
+    for (capacity, sent) in [(31, 31), (40, 32)] {
+        let subgraph = Toxic::start(|nth, _| match nth {
+            0..30 => good(),
+            _ => Reply::Hang(Vec::new()),
+        });
+        let graph = graph(
+            &subgraph,
+            &format!(
+                "traffic_shaping: {{ all: {{ timeout: 500ms, rate_limits: [{{ name: a, capacity: {capacity}, interval: 1h }}], \
+                 hedge: {{ percentile: 50, min_delay: 10ms, budget_percent: 100 }} }} }}"
+            ),
+        );
+        for _ in 0..31 {
+            post(graph.address(), "{ me { name } }");
+        }
+        assert_eq!(subgraph.asked(), sent, "{capacity}");
+    }
+}
+
+#[test]
 fn what_is_fast_enough_is_not_asked_again() {
     let subgraph = Toxic::start(|nth, _| match nth {
         0..40 => good(),

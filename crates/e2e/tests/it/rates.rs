@@ -206,3 +206,75 @@ fn who_asks_for_more_than_a_rate_ever_has_is_not_told_to_come_back() {
     );
     assert_eq!(ask(&graph, "{ __typename }", NOBODY).status, 200);
 }
+
+/// With these rates of the subgraph that knows what shipping costs.
+fn of_inventory(rates: &str) -> Graph {
+    Graph::with(&format!(
+        "{CLAIMS}telemetry: {{ exporters: {{ metrics: {{ prometheus: {{ enabled: true, listen: '127.0.0.1:0' }} }} }} }}\n\
+         traffic_shaping: {{ subgraphs: {{ inventory: {{ rate_limits: [{rates}] }} }} }}"
+    ))
+}
+
+const SHIPPED: &str = "{ topProducts { name shippingCost { amount } } }";
+
+fn lacks_inventory(answer: &Answer) -> bool {
+    let text = answer.text();
+    assert_eq!(answer.status, 200, "{text}");
+    assert!(text.contains("\"name\":\""), "{text}");
+    let is_refused = text.contains("REQUEST_RATE_LIMITED");
+    assert_eq!(is_refused, text.contains("\"shippingCost\":null"), "{text}");
+    is_refused
+}
+
+#[test]
+fn a_subgraph_that_is_asked_too_often_is_not_asked_and_nulls_only_its_own_fields() {
+    let graph = of_inventory("{ name: stock, capacity: 2, interval: 1h }");
+    let asked = |graph: &Graph| ask(graph, SHIPPED, NOBODY);
+    assert!(!lacks_inventory(&asked(&graph)) && !lacks_inventory(&asked(&graph)));
+    assert!(lacks_inventory(&asked(&graph)));
+    let series = "http_client_request_duration_seconds_count{subgraph_name=\"inventory\"";
+    let text = scrape(&graph);
+    let sent: u64 = text
+        .lines()
+        .filter(|line| line.starts_with(series) && !line.contains("REQUEST_RATE_LIMITED"))
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+        .sum();
+    assert_eq!(sent, 2, "{text}");
+    // Others have what is theirs, and the rate of all is one of each.
+    let graph = Graph::with(
+        "traffic_shaping: { all: { rate_limits: [{ name: stock, capacity: 1, interval: 1h }] } }",
+    );
+    assert!(!lacks_inventory(&asked(&graph)));
+    let text = asked(&graph).text();
+    assert!(text.contains("REQUEST_RATE_LIMITED"), "{text}");
+}
+
+#[test]
+fn rates_of_subgraphs_have_keys_conditions_and_overrides() {
+    let rate = "{ name: stock, capacity: 1, interval: 1h, key: [{ jwt_claim: sub }], \
+                when: { exists: { jwt_claim: sub } }, \
+                overrides: [{ matching: { eq: [{ jwt_claim: plan }, gold] }, capacity: 2 }] }";
+    let graph = of_inventory(rate);
+    let asked = |claims| ask(&graph, SHIPPED, ("x-claims", claims));
+    let (ann, bob) = (
+        "{\"claims\":{\"sub\":\"ann\"}}",
+        "{\"claims\":{\"sub\":\"bob\",\"plan\":\"gold\"}}",
+    );
+    assert!(!lacks_inventory(&asked(ann)));
+    assert!(lacks_inventory(&asked(ann)));
+    assert!(!lacks_inventory(&asked(bob)) && !lacks_inventory(&asked(bob)));
+    assert!(lacks_inventory(&asked(bob)));
+    for _ in 0..3 {
+        assert!(
+            !lacks_inventory(&asked("{}")),
+            "nothing counts those without"
+        );
+    }
+    let measured = of_inventory("{ name: stock, capacity: 1, interval: 1h, measure_only: true }");
+    for _ in 0..2 {
+        assert!(!lacks_inventory(&ask(&measured, SHIPPED, NOBODY)));
+    }
+    let counted = "ogive_limits_exceeded_total{graphql_error_code=\"REQUEST_RATE_LIMITED\"} 1";
+    let text = scrape(&measured);
+    assert!(text.contains(counted), "{text}");
+}

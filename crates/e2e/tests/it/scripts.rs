@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::{
     coprocessor::{ME, playing},
+    faults::{compare, seen},
     graph::Graph,
     http_client::{Answer, post_with},
     identity::Known,
@@ -48,6 +49,41 @@ fn with(text: &str, more: &str) -> Graph {
 
 fn ask(graph: &Graph, headers: &[(&str, &str)]) -> Answer {
     post_with(graph.address(), ME, headers)
+}
+
+/// A coprocessor ends what a script has changed: the client is told nothing of its own request, or of what was made of it.
+#[test]
+fn what_a_request_ends_with_has_nothing_of_the_request() {
+    let script = r#"
+fn change(request) { request.headers["x-internal"] = "secret"; }
+fn router_service(service) { service.map_request(|request| { change(request); }); }
+fn supergraph_service(service) {
+    service.map_request(|request| { change(request); request.body.extensions.changed = "Changed"; });
+}
+fn execution_service(service) { service.map_request(|request| { change(request); }); }
+"#;
+    for stage in ["router", "supergraph", "execution"] {
+        let coprocessor = playing(|_| json!({ "control": { "break": 401 } }));
+        let graph = with(
+            script,
+            &format!(
+                "coprocessor: {{ url: '{}', {stage}: {{ request: {{ headers: true }} }} }}\n",
+                coprocessor.url()
+            ),
+        );
+        let answer = ask(&graph, &[("authorization", "Bearer mine")]);
+        assert_eq!(answer.status, 401, "{stage}");
+        for name in ["x-internal", "authorization", "host"] {
+            assert_eq!(answer.header(name), None, "{stage}");
+        }
+        let length = answer.header("content-length").unwrap();
+        assert_eq!(length, answer.text().len().to_string(), "{stage}");
+        assert!(
+            !answer.text().contains("Changed"),
+            "{stage}: {}",
+            answer.text()
+        );
+    }
 }
 
 /// Notes every stage in the context, and in headers where there are some.
@@ -170,6 +206,78 @@ fn what_fails_says_nothing_of_why() {
         );
         assert!(!answer.text().contains("secret") && !answer.text().contains("nothing_of"));
     }
+}
+
+/// What a script does, and what the client gets if it does that at the stage of a client's request, and at a stage of a
+/// subgraph.
+pub(crate) const SCRIPT_FAULTS: [(&str, &str, &str, &str); 8] = [
+    ("never ends", "loop { }", FAILED, FAILED_FETCH),
+    ("recurses without end", "deep(0)", FAILED, FAILED_FETCH),
+    (
+        "takes more and more memory",
+        "let a = \"x\"; loop { a += a; }",
+        FAILED,
+        FAILED_FETCH,
+    ),
+    (
+        "makes a gigabyte at once",
+        "blob(1000000000)",
+        FAILED,
+        FAILED_FETCH,
+    ),
+    (
+        "leaves more than 1 MiB in the context",
+        "let a = \"x\"; a.pad(600000, \"y\"); for n in 0..3 { message.context[`${n}`] = a; }",
+        FAILED,
+        FAILED_FETCH,
+    ),
+    (
+        "calls what is not there",
+        "nothing_of_that_name()",
+        FAILED,
+        FAILED_FETCH,
+    ),
+    ("throws a text", "throw \"a secret\"", FAILED, FAILED_FETCH),
+    (
+        "throws a status",
+        "throw #{ status: 403, message: \"no\" }",
+        "403 SCRIPT_BREAK",
+        "200 SCRIPT_BREAK",
+    ),
+];
+
+const FAILED: &str = "500 SCRIPT_FAILED";
+const FAILED_FETCH: &str = "200 SCRIPT_FAILED";
+
+#[test]
+fn whatever_a_script_does_ends_its_request_or_its_fetch() {
+    let mut found = Vec::new();
+    for (fault, body, of_request, of_fetch) in SCRIPT_FAULTS {
+        for (service, parameters, expected) in [
+            ("router", "service", of_request),
+            ("supergraph", "service", of_request),
+            ("execution", "service", of_request),
+            ("subgraph", "service, subgraph", of_fetch),
+        ] {
+            for way in ["map_request", "map_response"] {
+                let text = format!(
+                    "fn deep(n) {{ deep(n + 1) }}\nfn {service}_service({parameters}) {{ service.{way}(|message| {{ {body}; }}); }}"
+                );
+                let more = "include_subgraph_errors: { all: true }\n";
+                let answer = ask(&with(&text, more), &[]);
+                found.push((
+                    format!("{fault} at {service} {way}"),
+                    seen(&answer),
+                    expected,
+                ));
+            }
+        }
+    }
+    let found: Vec<_> = found
+        .iter()
+        .map(|(name, seen, expected)| (name.as_str(), seen.clone(), *expected))
+        .collect();
+    compare(&found);
 }
 
 #[test]

@@ -210,3 +210,21 @@ fn a_document_that_one_gateway_was_told_is_known_to_all_and_asked_for_again_with
     assert!(unknown(&persisted(&another, "")));
     drop(redis);
 }
+
+#[test]
+fn a_rate_of_a_subgraph_is_shared_through_redis() {
+    let Some(redis) = Redis::start(free_port()) else {
+        return left_out(MISSING);
+    };
+    let rate = "traffic_shaping: { subgraphs: { products: { rate_limits: \
+                [{ name: shop, capacity: 5, interval: 10h, storage: redis }] } } }";
+    let gateways = [(); 2].map(|()| gateway(redis.port, rate));
+    let ask = |graph: &Graph| {
+        let body = br#"{"query":"{ topProducts(first: 1) { name } }"}"#;
+        let json = ("content-type", "application/json");
+        send(graph.address(), "POST", "/graphql", &[json], body).text()
+    };
+    let asked = (0..10).map(|at| ask(&gateways[at % 2]));
+    let passed = asked.filter(|text| !text.contains("REQUEST_RATE_LIMITED"));
+    assert_eq!(passed.count(), 5);
+}

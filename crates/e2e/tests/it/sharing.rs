@@ -90,6 +90,15 @@ impl Accounts {
         let graph = Graph::changed(&yaml, changes);
         (graph, Accounts(listener))
     }
+    /// Has an operation planned, which a busy worker leaves to another thread: who asks for it then is seen at once.
+    fn warm(&self, graph: &Graph, body: &[u8], answer: &str) {
+        let mut first = client(graph);
+        let headers = [("content-type", "application/json")];
+        first.write(&request("POST", "/graphql", &headers, body));
+        let asked = self.asked();
+        let _closed = asked.answer_with("connection: close\r\n", answer);
+        assert_eq!(first.read().status, 200);
+    }
     fn asked(&self) -> Asked {
         Asked::read(self.0.accept().unwrap().0).expect("a request")
     }
@@ -145,6 +154,7 @@ fn me(name: &str) -> String {
 /// Clients that ask the same at the same time; how often the subgraph is asked.
 fn times_asked(yaml: &str, body: &[u8], answer: &str, clients: usize, at_most: usize) -> usize {
     let (graph, accounts) = Accounts::with(yaml);
+    accounts.warm(&graph, body, answer);
     let mut probe = client(&graph);
     let mut clients: Vec<Connection> = (0..clients).map(|_| client(&graph)).collect();
     for connection in &mut clients {
@@ -194,6 +204,10 @@ fn subgraphs_that_are_told_names_are_asked_once_for_each_name() {
         ),
     ] {
         let (graph, accounts) = Accounts::with(&yaml);
+        for name in ["One", "Two"] {
+            let body = format!(r#"{{"query":"query {name} {{ me {{ name }} }}"}}"#);
+            accounts.warm(&graph, body.as_bytes(), &me("Ann"));
+        }
         let mut probe = client(&graph);
         let mut clients: Vec<Connection> = (0..4).map(|_| client(&graph)).collect();
         for (number, connection) in clients.iter_mut().enumerate() {
@@ -269,6 +283,81 @@ fn identities_and_variables_are_told_apart() {
     }
 }
 
+/// What is said in extensions, or in a header that a selector makes, is a part of what has to be equal.
+#[test]
+fn what_selectors_tell_a_subgraph_tells_callers_apart() {
+    const KNOWN: &str = "http: { workers: 1 }\nauthorization: { claims: { header: x-claims, trusted: [127.0.0.1] } }\n";
+    let user = "request_extensions: { user: { jwt_claim: sub } }";
+    let named = "headers: { all: { request: [{ insert: { name: x-name, from: { operation_name: true } } }] } }\n";
+    let whole = "router: { deduplicate_query: true }";
+    for (yaml, by_user, by_name) in [
+        ("traffic_shaping: {}\n".to_owned(), false, false),
+        (
+            format!("traffic_shaping: {{ all: {{ {user} }} }}\n"),
+            true,
+            false,
+        ),
+        (
+            format!(
+                "traffic_shaping: {{ all: {{ {user}, deduplicate_query: false }}, {whole} }}\n"
+            ),
+            true,
+            false,
+        ),
+        (named.to_owned(), false, true),
+        (
+            format!("{named}traffic_shaping: {{ all: {{ deduplicate_query: false }}, {whole} }}\n"),
+            false,
+            true,
+        ),
+    ] {
+        let (graph, accounts) = Accounts::ruled(&format!("{KNOWN}{yaml}"), &[]);
+        for name in ["One", "Two"] {
+            let body = format!(r#"{{"query":"query {name} {{ me {{ name }} }}"}}"#);
+            accounts.warm(&graph, body.as_bytes(), &me("Ann"));
+        }
+        let mut probe = client(&graph);
+        let mut clients: Vec<Connection> = (0..8).map(|_| client(&graph)).collect();
+        for (number, connection) in clients.iter_mut().enumerate() {
+            let (user, name) = (["ann", "ben"][number % 2], ["One", "Two"][number / 2 % 2]);
+            let claims = format!(r#"{{"claims":{{"sub":"{user}"}}}}"#);
+            let headers = [("content-type", "application/json"), ("x-claims", &claims)];
+            let body = format!(r#"{{"query":"query {name} {{ me {{ name }} }}"}}"#);
+            connection.write(&request("POST", "/graphql", &headers, body.as_bytes()));
+        }
+        let times = if by_user || by_name { 2 } else { 1 };
+        let open: Vec<Asked> = (0..times).map(|_| accounts.asked()).collect();
+        settle(&mut probe);
+        assert!(accounts.is_left_alone(), "{yaml}");
+        let told = |asked: &Asked| {
+            let all = [
+                "\"user\":\"ann\"",
+                "\"user\":\"ben\"",
+                "x-name: One",
+                "x-name: Two",
+            ];
+            all.into_iter()
+                .find(|said| asked.text.contains(said))
+                .unwrap_or("nothing")
+        };
+        let _kept: Vec<TcpStream> = open
+            .into_iter()
+            .map(|asked| {
+                let said = told(&asked).replace(['"', ':'], " ");
+                asked.name(&said)
+            })
+            .collect();
+        for (number, connection) in clients.iter_mut().enumerate() {
+            let expected = match (by_user, by_name) {
+                (true, _) => [" user   ann ", " user   ben "][number % 2],
+                (_, true) => ["x-name  One", "x-name  Two"][number / 2 % 2],
+                _ => "nothing",
+            };
+            assert_eq!(connection.read().text(), me(expected), "{yaml}");
+        }
+    }
+}
+
 const ANSWER_RULES: &str = "headers: { all: { response: [{ propagate: { named: set-cookie } }, { propagate: { named: x-request-id, rename: x-asked-by } }] } }\n";
 
 /// Found by a review: of six visitors who asked at the same time three got the session of another.
@@ -285,6 +374,7 @@ fn an_answer_that_was_made_for_one_client_is_given_to_nobody_else() {
         for line in personal {
             let yaml = format!("http: {{ workers: 1 }}\n{operations}{rules}");
             let (graph, accounts) = Accounts::ruled(&yaml, &[]);
+            accounts.warm(&graph, QUERY, &me("Ann"));
             let mut clients: Vec<Connection> = (0..VISITORS).map(|_| client(&graph)).collect();
             for connection in &mut clients {
                 ask(connection, "", QUERY);
@@ -361,6 +451,7 @@ fn ids_of_requests_are_told_to_nobody_else() {
     for operations in ["", OPERATIONS] {
         let yaml = format!("http: {{ workers: 1 }}\n{operations}{ANSWER_RULES}{ids}");
         let (graph, accounts) = Accounts::ruled(&yaml, &[]);
+        accounts.warm(&graph, QUERY, &me("Ann"));
         let mut clients = [client(&graph), client(&graph)];
         for (connection, id) in clients.iter_mut().zip(["first", "second"]) {
             let headers = [("content-type", "application/json"), ("x-request-id", id)];

@@ -563,6 +563,37 @@ fn an_upload_is_sent_once() {
     assert!(asked.try_recv().is_err(), "sent a second time");
 }
 
+/// The parser looks through all that it has whenever more comes, and counts none of it: a part has to begin soon.
+#[test]
+fn a_part_that_does_not_begin_is_refused() {
+    let graph = Graph::with("enabled: true", "");
+    let endless = format!("--XX\r\nX: {}", "a".repeat(3 << 20));
+    let preamble = "p".repeat(3 << 20);
+    let map = form(&[("operations", STORE_A), ("map", MAP)]);
+    let map = map.strip_suffix(b"--XX--\r\n").unwrap();
+    for body in [
+        preamble.as_bytes().to_vec(),
+        endless.as_bytes().to_vec(),
+        [map, endless.as_bytes()].concat(),
+    ] {
+        let answer = send(graph.served.address, "POST", "/graphql", &HEADERS, &body);
+        assert_eq!(
+            (answer.status, answer.codes()),
+            (400, vec!["INVALID_GRAPHQL_REQUEST".to_owned()])
+        );
+    }
+    // What nobody asks for is passed over however large it is.
+    let other = "o".repeat(1 << 20);
+    let served = graph.post(&[
+        ("operations", STORE_A),
+        ("map", MAP),
+        ("7", &other),
+        ("0", "x"),
+    ]);
+    assert_eq!(served.status, 200, "{}", served.text());
+    assert!(served.codes().is_empty(), "{}", served.text());
+}
+
 #[test]
 fn refusals_of_files() {
     let graph = Graph::with(

@@ -1,4 +1,4 @@
-//! Which client asks for what (`usage`): a file, and Hive's usage reporting.
+//! Which client asks for what (`usage`): a file, Hive's usage reporting, and a collector.
 
 use std::{
     fs,
@@ -7,11 +7,15 @@ use std::{
 };
 
 use ogive_testbase::subgraph::ManualSubgraph;
+use opentelemetry_proto::tonic::{
+    collector::logs::v1::ExportLogsServiceRequest, common::v1::any_value::Value as AnyValue,
+};
 use serde_json::Value;
 
 use crate::{
     graph::Graph,
     http_client::{JSON, send},
+    telemetry::{Collector, attribute, text},
 };
 
 fn file(name: &str) -> PathBuf {
@@ -127,6 +131,44 @@ fn what_is_beyond_the_limits_is_counted_together() {
     assert_eq!(fs::metadata(&before).unwrap().len(), 2_000);
     fs::remove_file(before).unwrap();
     fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_collector_is_told_usage_as_log_records() {
+    for (protocol, is_grpc) in [("http", false), ("grpc", true)] {
+        let collector = Collector::start(is_grpc);
+        let graph = Graph::with(&format!(
+            "usage: {{ enabled: true, interval: 20ms, rows_max: 1, otlp: {{ endpoint: 'http://{}', protocol: {protocol}, headers: {{ x-key: k1 }} }} }}",
+            collector.address
+        ));
+        ask(
+            &graph,
+            "query Top { topProducts(first: 2) { name } }",
+            "web",
+        );
+        let (headers, message) = collector.next(|_: &ExportLogsServiceRequest| true);
+        assert_eq!(headers["x-key"], "k1");
+        let record = &message.resource_logs[0].scope_logs[0].log_records[0];
+        assert_eq!(record.event_name, "ogive.usage");
+        let attributes = &record.attributes;
+        assert_eq!(text(attributes, "graphql.operation.name"), "Top");
+        let document = text(attributes, "graphql.document");
+        assert!(document.contains("topProducts(first: 0)"), "{document}");
+        assert_eq!(text(attributes, "client.name"), "web");
+        assert_eq!(text(attributes, "client.version"), "1.2");
+        let number = |key| match attribute(attributes, key) {
+            Some(AnyValue::IntValue(n)) => *n,
+            other => panic!("{key}: {other:?}"),
+        };
+        assert_eq!(
+            (number("ogive.usage.requests"), number("ogive.usage.errors")),
+            (1, 0)
+        );
+        match attribute(attributes, "ogive.usage.fields") {
+            Some(AnyValue::ArrayValue(fields)) => assert_eq!(fields.values.len(), 3),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

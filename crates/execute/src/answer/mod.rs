@@ -37,7 +37,7 @@ use crate::{
         entities::{Data, Lookups, Outcome, SentLookups},
         fail_fields,
         lookups::read_entity,
-        partial::{self, PartialMatch},
+        partial::{Hints, PartialMatch, ReaderHints},
     },
     stop::{KeyComparisons, LimitReached, Stop},
     store::{RawRange, Source, Store},
@@ -469,11 +469,16 @@ impl<'s, 'p> Absorb<'s, 'p> {
     fn reader(&mut self) -> Reader<'_, 'p> {
         let service = self.service();
         let conditions = self.conditions.for_patterns();
+        let is_counted = self.store.counted.is_some();
         let mut reader = Reader::new(self.store, self.errors, self.source, service, conditions);
-        reader.known = self.head.as_mut().map(|head| partial::ReaderHints {
-            head,
-            received: None,
-        });
+        reader.known = match self.head.as_mut() {
+            Some(head) => Hints::Known(ReaderHints {
+                head,
+                received: None,
+            }),
+            None if is_counted => Hints::Counted,
+            None => Hints::Nothing,
+        };
         reader
     }
 

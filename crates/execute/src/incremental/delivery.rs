@@ -24,7 +24,10 @@ use crate::{
         streams::Streams,
     },
     limits::ExecuteLimits,
-    respond::{Item, ObjectOutcome, Respond, forget_paths, write_item, write_object},
+    respond::{
+        Counted, CountedFields, Filter, Item, ObjectOutcome, Respond, forget_paths, write_item,
+        write_object,
+    },
     run::Run,
     store::{RecordId, Store},
 };
@@ -52,6 +55,10 @@ pub(crate) struct Delivery<'p> {
     pub(super) is_full: bool,
     /// Whether what an object is will only be told by what is asked still.
     pub(super) is_untold: bool,
+    /// What was sent costs so much, if somebody counts it.
+    pub(crate) cost: u64,
+    /// Fields that were counted, where some are sent several times.
+    counted: Option<CountedFields>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +78,10 @@ pub(crate) enum Step {
 
 impl<'p> Delivery<'p> {
     pub(crate) fn new(groups: Groups<'p>, streams: Streams<'p>, limits: &ExecuteLimits) -> Self {
+        let repeats = groups.form() == IncrementalForm::Repeated;
         Delivery {
+            cost: 0,
+            counted: repeats.then(CountedFields::default),
             groups,
             streams,
             groups_max: limits.deferred_groups_max,
@@ -183,11 +193,13 @@ impl<'p> Delivery<'p> {
             self.open.clear();
             self.candidates.clear();
             self.placed = ErrorPlaces::default();
+            self.counted = self.counted.as_ref().map(|_| CountedFields::default());
             if !self.groups.is_ready(0, None) {
                 return None;
             }
             return self.initial(run);
         }
+        self.cost = self.cost.saturating_add(written.cost);
         Some(InitialData {
             data: written.body,
             errors: written.errors,
@@ -196,9 +208,7 @@ impl<'p> Delivery<'p> {
 
     /// Writes what an object has of one key: its values, its errors, and the objects and lists of which more is to come.
     pub(super) fn write(&mut self, run: &mut Run<'_>, piece: Piece) -> PieceOutput {
-        self.write_with(run, piece, |input, filter| {
-            write_object(input, piece.record, filter)
-        })
+        self.write_with(run, piece, None)
     }
     /// Writes an item of a list.
     pub(super) fn write_one(
@@ -207,37 +217,50 @@ impl<'p> Delivery<'p> {
         piece: Piece,
         item: Item<'_>,
     ) -> PieceOutput {
-        let (entry, index) = piece.item.unwrap_or_default();
-        let place = (piece.record, entry, index);
-        self.write_with(run, piece, |input, filter| {
-            write_item(input, place, item, filter)
-        })
+        self.write_with(run, piece, Some(item))
     }
     fn write_with(
         &mut self,
         run: &mut Run<'_>,
         piece: Piece,
-        then: impl for<'f> FnOnce(
-            Respond<'_, '_>,
-            KeyFilter<'f, 'p>,
-        ) -> ObjectOutcome<KeyFilter<'f, 'p>>,
+        item: Option<Item<'_>>,
     ) -> PieceOutput {
+        let costs = run.costs();
+        let counted = &mut self.counted;
         let (groups, streams) = (&self.groups, &self.streams);
         let base = if piece.item.is_some() { 2 } else { 0 };
-        let mut own = 0;
+        let (mut own, mut cost) = (0, 0);
         let mut written = run.write(|mut input| {
             // Of items it was done before the first of them.
             if piece.item.is_none() {
                 forget_paths(&mut input);
             }
             own = input.errors.list().count();
-            then(input, KeyFilter::new(groups, streams, piece.shown, base))
+            let filter = KeyFilter::new(groups, streams, piece.shown, base);
+            let Some(costs) = costs else {
+                return put(input, piece, item, filter);
+            };
+            let mut filter = Counted::new(filter, costs, 0).once(counted.take());
+            if let Some(item) = piece.item {
+                filter = filter.of_item(input.store, piece.record, item);
+            }
+            let outcome = put(input, piece, item, filter);
+            let is_told = !outcome.filter.inner.is_untold || groups.is_complete();
+            let (filter, once);
+            (cost, filter, once) = outcome.filter.end(outcome.body.is_some() && is_told);
+            *counted = once;
+            ObjectOutcome {
+                body: outcome.body,
+                too_long: outcome.too_long,
+                filter,
+            }
         });
         let mut out = PieceOutput {
             body: None,
             errors: None,
             records: Vec::new(),
             lists: Vec::new(),
+            cost,
         };
         if written.filter.is_untold && !self.groups.is_complete() {
             self.is_untold = true;
@@ -354,7 +377,7 @@ impl<'p> Delivery<'p> {
         self.units[unit].streams = streams;
         match self.too_many() {
             Some(errors) => Outcome::Failed(errors),
-            None => Outcome::Written(data, written.errors),
+            None => Outcome::Written(data, written.errors, written.cost),
         }
     }
 
@@ -398,10 +421,11 @@ impl<'p> Delivery<'p> {
     /// Sends a unit, unless it was sent.
     fn send(&mut self, unit: usize, fragment: usize, payload: &mut Payload, run: &mut Run<'_>) {
         let one = &mut self.units[unit];
-        let Outcome::Written(data, errors) = std::mem::replace(&mut one.outcome, Outcome::Sent)
-        else {
+        let outcome = std::mem::replace(&mut one.outcome, Outcome::Sent);
+        let Outcome::Written(data, errors, cost) = outcome else {
             return;
         };
+        self.cost = self.cost.saturating_add(cost);
         let (store, _) = run.writing();
         let path = store.path(one.piece.record);
         // Of its fragments that wait, the one that is nearest.
@@ -426,6 +450,20 @@ impl<'p> Delivery<'p> {
         self.candidates
             .extend(streams.into_iter().map(Part::Stream));
     }
+}
+
+/// Writes an object, or an item of a list.
+fn put<V: Filter>(
+    input: Respond<'_, '_>,
+    piece: Piece,
+    item: Option<Item<'_>>,
+    filter: V,
+) -> ObjectOutcome<V> {
+    let Some(item) = item else {
+        return write_object(input, piece.record, filter);
+    };
+    let (entry, index) = piece.item.unwrap_or_default();
+    write_item(input, (piece.record, entry, index), item, filter)
 }
 
 /// Adds an error to a list that may be complete.

@@ -128,6 +128,7 @@ impl Delivery<'_> {
                 failed = Some(too_many);
                 break;
             }
+            self.cost = self.cost.saturating_add(written.cost);
             bytes += body.len() + 1;
             bodies.push(body);
             if let Some(more) = written.errors {

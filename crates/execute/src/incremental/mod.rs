@@ -147,6 +147,8 @@ pub struct IncrementalOutput {
     pub is_complete: bool,
     /// All fetches in plan order, if asked for.
     pub trace: Option<Vec<FetchTrace>>,
+    /// What was sent costs, if that was asked for.
+    pub cost: Option<u64>,
 }
 
 /// Whether anything of a plan is deferred or streamed for these variables.
@@ -211,5 +213,8 @@ pub async fn execute_incrementally(
         payloads,
         is_complete,
         trace,
+        cost: input
+            .costs
+            .map(|costs| costs.base.saturating_add(delivery.cost)),
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct PieceOutput {
     pub(super) records: Vec<RecordId>,
     /// Lists of which more is to come: the object, and the entry of its output.
     pub(super) lists: Vec<(RecordId, usize)>,
+    /// What it costs, if somebody counts it.
+    pub(super) cost: u64,
 }
 
 /// A group at one object.
@@ -53,7 +55,8 @@ pub(super) struct Unit {
 /// What came of writing a unit.
 pub(super) enum Outcome {
     Waiting,
-    Written(ResponseBody, Option<Bytes>),
+    /// With its errors, and what it costs.
+    Written(ResponseBody, Option<Bytes>, u64),
     Failed(Bytes),
     Sent,
 }

@@ -106,7 +106,7 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
         let Some(initial) = cut else {
             let message =
                 || Cow::Borrowed("The argument initialCount of @stream is negative or null.");
-            self.push_error(codes::INVALID_INITIAL_COUNT, message, &[]);
+            self.push_error(codes::INVALID_INITIAL_COUNT, message, &[], None);
             return self.put_null(Null { explained: true });
         };
         match field.source {
@@ -158,8 +158,12 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
             first.extend_from_slice(&raw[from.start..items[to].end]);
         }
         first.push(b']');
+        let before = self.filter.mark();
         let written = self.put_leaves(field, kind, &first);
-        written.unwrap_or(Err(Null { explained: false }))?;
+        if let Err(null) = written.unwrap_or(Err(Null { explained: false })) {
+            self.filter.reset(before);
+            return Err(null);
+        }
         self.filter.streams(record, entry);
         Ok(())
     }
@@ -171,8 +175,13 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
                 wrapping: item,
                 ..field.clone()
             };
+            let before = self.filter.mark();
             let written = self.put_leaves(&field, kind, raw);
-            return written.unwrap_or(Err(Null { explained: false }));
+            let written = written.unwrap_or(Err(Null { explained: false }));
+            if written.is_err() {
+                self.filter.reset(before);
+            }
+            return written;
         }
         if raw == b"null" {
             return Err(Null { explained: false });

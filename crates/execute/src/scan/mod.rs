@@ -31,7 +31,7 @@ use ogive_plan::{
 use self::{
     duplicates::{Duplicates, Entry, NOWHERE},
     fast_path::FastPath,
-    partial::{Expected, Passing, ReaderHints},
+    partial::{Expected, Hints, Passing},
 };
 use crate::{
     errors::{Errors, ObjectError, Stage},
@@ -88,7 +88,7 @@ pub(crate) struct Reader<'s, 'p> {
     /// Steps that were not taken in the fast lane.
     pub(crate) steps: u32,
     /// What is known of the text, or is to be found out.
-    pub(crate) known: Option<ReaderHints<'s, 'p>>,
+    pub(crate) known: Hints<'s, 'p>,
     /// What was looked for in vain.
     pub(crate) in_vain: KeyComparisons,
 }
@@ -168,7 +168,7 @@ impl<'s, 'p> Reader<'s, 'p> {
             duplicates: Duplicates::default(),
             is_single: false,
             steps: 0,
-            known: None,
+            known: Hints::Nothing,
             in_vain,
         }
     }
@@ -425,7 +425,9 @@ impl<'s, 'p> Reader<'s, 'p> {
         };
         let (text, depth) = (scanner.text(), expected.depth.0);
         let (plan, conditions) = (self.store.plan(), self.conditions);
-        let known = self.known.as_mut()?;
+        let Hints::Known(known) = &mut self.known else {
+            return None;
+        };
         let end = match known.pass(expected, text, plan, conditions) {
             Passing::End(end) => end,
             Passing::No => return None,
@@ -443,6 +445,36 @@ impl<'s, 'p> Reader<'s, 'p> {
         })
     }
 
+    /// The same of objects; it is counted what they cost.
+    #[cold]
+    fn as_counted(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        verbatim: PatternValue,
+        shape: ShapeId,
+    ) -> Option<Value> {
+        let layout = self.store.plan().shapes[shape].layout;
+        let Some(counted) = &mut self.store.counted else {
+            return self.as_it_stands(scanner, verbatim);
+        };
+        let (start, depth) = (scanner.position(), scanner.depth());
+        let mut tally = counted.tally(layout);
+        let means = (&mut self.open, &mut tally);
+        let (text, pattern) = (scanner.text(), &self.derived.pattern);
+        let end = pattern.tally(means, text, start, verbatim, self.conditions, depth)?;
+        let is_null = text.get(start) == Some(&b'n');
+        let range = RawRange::verbatim(self.source, start..end);
+        if !is_null {
+            counted.keep(range.place(), &tally);
+        }
+        scanner.resume(end, depth.0);
+        Some(if is_null {
+            Value::Null
+        } else {
+            Value::Raw(range)
+        })
+    }
+
     /// The coming objects, if they are exactly what the client may see. Not tried again and again in vain.
     pub(crate) fn pass(
         &mut self,
@@ -455,8 +487,9 @@ impl<'s, 'p> Reader<'s, 'p> {
             return None;
         }
         let value = match self.known {
-            None => self.as_it_stands(scanner, verbatim),
-            Some(_) => self.as_known(scanner, verbatim),
+            Hints::Nothing => self.as_it_stands(scanner, verbatim),
+            Hints::Known(_) => self.as_known(scanner, verbatim),
+            Hints::Counted => self.as_counted(scanner, verbatim, coming.child),
         };
         if value.is_none() {
             if self.surprises.is_empty() {

@@ -82,6 +82,14 @@ pub(crate) struct ReaderHints<'s, 'p> {
     pub(crate) received: Option<ReceivedText<'s>>,
 }
 
+/// Whether there is anything to know, or to do, when values are read that can be used as they stand.
+pub(crate) enum Hints<'s, 'p> {
+    Nothing,
+    Known(ReaderHints<'s, 'p>),
+    /// It is counted what they cost.
+    Counted,
+}
+
 /// A text that goes on.
 #[derive(Clone, Copy)]
 pub(crate) struct ReceivedText<'s> {

@@ -81,6 +81,7 @@ impl Transport for Pacer<'_> {
 
 fn answer(plan: &Plan, body: &Bytes, pace: Pace<'_>) -> ExecuteOutput {
     let input = ExecuteInput {
+        costs: None,
         operation_names: None,
         error_extensions: &[],
         variables: &[Some("true".into())],
@@ -253,6 +254,7 @@ fn what_was_looked_at_holds_for_its_own_buffer_only() {
     bad[100] = b'\x01';
     let (good, bad) = (Bytes::from(good), Bytes::from(bad));
     let input = ExecuteInput {
+        costs: None,
         operation_names: None,
         error_extensions: &[],
         variables: &[],

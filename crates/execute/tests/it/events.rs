@@ -31,6 +31,7 @@ fn reviews() -> Plan {
 
 fn input(setup: &Setup) -> ExecuteInput<'_> {
     ExecuteInput {
+        costs: None,
         operation_names: None,
         error_extensions: &[],
         variables: &setup.variables,

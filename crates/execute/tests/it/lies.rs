@@ -370,6 +370,7 @@ fn responses_fit_the_clients_types_whatever_subgraphs_answer() {
             _ => {}
         }
         let input = ExecuteInput {
+            costs: None,
             operation_names: None,
             error_extensions: &[],
             variables: &[],
@@ -413,6 +414,7 @@ fn without_lies_there_is_no_error() {
         lies: 0,
     };
     let input = ExecuteInput {
+        costs: None,
         operation_names: None,
         error_extensions: &[],
         variables: &[],

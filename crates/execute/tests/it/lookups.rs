@@ -330,6 +330,7 @@ fn reused_entities_are_what_asking_again_would_have_brought() {
                 requests: Cell::new(0),
             };
             let input = ExecuteInput {
+                costs: None,
                 operation_names: None,
                 error_extensions: &[],
                 variables: &[],

@@ -156,6 +156,7 @@ impl Transport for Liar {
 
 fn answer(plan: &Plan, body: &Bytes, long: &str) -> ExecuteOutput {
     let input = ExecuteInput {
+        costs: None,
         operation_names: None,
         error_extensions: &[],
         variables: &[Some(long.into())],

@@ -148,6 +148,7 @@ pub(crate) struct Setup {
 
 pub(crate) fn run_with(plan: &Plan, setup: &Setup, script: &Script) -> ExecuteOutput {
     let input = ExecuteInput {
+        costs: None,
         operation_names: None,
         error_extensions: &[],
         variables: &setup.variables,

@@ -6,6 +6,7 @@ pub(crate) mod operation;
 pub mod operation_rates;
 pub mod overload;
 pub mod rates;
+pub(crate) mod subgraph_rates;
 
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering};
 
@@ -133,6 +134,15 @@ impl Gateway {
         if at == 0 {
             return Ok(None);
         }
+        // By what the client has sent, like the first one, whatever a coprocessor has made of it since.
+        let context = match context.coprocessor {
+            Some(run) => RequestContext {
+                parts: run.origin.0,
+                identity: run.origin.1,
+                ..context
+            },
+            None => context,
+        };
         // A list is answered with one head, which says nothing of the rate of one entry.
         let admitted = self.let_in(options, context).map_err(|(error, _)| error)?;
         let of_caller = self.let_caller_in(options, context.identity);

@@ -6,7 +6,6 @@ use std::{
     hash::{BuildHasher, Hash, Hasher},
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
 };
 
 use http::HeaderMap;
@@ -38,10 +37,10 @@ use crate::{
 
 /// What was taken for one operation.
 #[derive(Debug)]
-struct Taken {
+pub(super) struct Taken {
     from: TakenFrom,
-    quota: Quota,
-    units: u64,
+    pub(super) quota: Quota,
+    pub(super) units: u64,
     /// Whether what the operation does not cost is given back.
     by_actual: bool,
 }
@@ -56,7 +55,7 @@ enum TakenFrom {
 }
 
 impl Taken {
-    fn give_back(&self, units: u64, now: u64) {
+    pub(super) fn give_back(&self, units: u64, now: u64) {
         let units = units.min(self.units);
         match &self.from {
             TakenFrom::Own(cell, until) => cell.give_back(&self.quota, units, *until, now),
@@ -79,51 +78,29 @@ impl TakenRates {
     }
 }
 
-/// Takes from rates. Where there are none, nothing is moved or allocated for it.
-pub(crate) enum RateFuture<'a> {
-    Nothing,
-    Refused(Box<RequestError>),
-    Waits(Pin<Box<dyn Future<Output = Result<TakenRates, RequestError>> + 'a>>),
-}
-
-impl Future for RateFuture<'_> {
-    type Output = Result<TakenRates, RequestError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut *self {
-            RateFuture::Nothing => Poll::Ready(Ok(TakenRates::default())),
-            RateFuture::Refused(error) => Poll::Ready(Err((**error).clone())),
-            RateFuture::Waits(work) => work.as_mut().poll(cx),
-        }
-    }
-}
+/// Takes from rates. In a box, because most operations are counted by none, and room for it is moved with every one.
+type RateFuture<'a> = Pin<Box<dyn Future<Output = Result<TakenRates, RequestError>> + 'a>>;
 
 /// What of a process rates are taken from.
 #[derive(Clone, Copy)]
-struct RateSources<'a> {
-    admission: &'a Admission,
-    shared: Option<&'a SharedState>,
+pub(super) struct RateSources<'a> {
+    pub(super) admission: &'a Admission,
+    pub(super) shared: Option<&'a SharedState>,
 }
 
 impl Gateway {
-    /// Takes from all rates that count an operation, or refuses it.
+    /// Takes from all rates that count an operation, or refuses it; `None` if there are none that have to be waited for.
     pub(crate) fn take_rates<'a>(
         &'a self,
         run: &'a OperationRun<'_>,
         prepared: &'a Prepared,
         estimate: Option<OperationEstimate>,
-    ) -> RateFuture<'a> {
+    ) -> Result<Option<RateFuture<'a>>, RequestError> {
         let name = prepared.operation.name();
         let options = &run.serving.options;
-        match self.admit_operation(&options.admission, name, run.context) {
-            Err(error) => RateFuture::Refused(Box::new(error)),
-            Ok(()) => match &options.operation_rates {
-                None => RateFuture::Nothing,
-                Some(rates) => {
-                    RateFuture::Waits(Box::pin(self.take_all(run, rates, prepared, estimate)))
-                }
-            },
-        }
+        self.admit_operation(&options.admission, name, run.context)?;
+        let rates = options.operation_rates.as_ref();
+        Ok(rates.map(|rates| Box::pin(self.take_all(run, rates, prepared, estimate)) as _))
     }
 
     /// Waits only for Redis, and only where nothing is leased.
@@ -135,11 +112,7 @@ impl Gateway {
         estimate: Option<OperationEstimate>,
     ) -> Result<TakenRates, RequestError> {
         let context = run.context;
-        let asked = OperationValues {
-            context,
-            operation: &prepared.operation,
-            observe: &run.serving.options.observe,
-        };
+        let asked = run.values(&prepared.operation);
         let cost = estimate.map_or(1, |estimate| estimate.estimated);
         let sources = RateSources {
             admission: &self.admission,
@@ -148,11 +121,18 @@ impl Gateway {
         let mut taken: Vec<Taken> = Vec::with_capacity(rates.rates.len());
         let mut told = HeaderMap::new();
         for rate in &rates.rates {
-            let Some((one, left)) = rate.take(sources, &asked, cost).await else {
+            let Some((one, left)) = rate.take(sources, &asked, ("", cost)).await else {
                 continue;
             };
             let remaining = left.unwrap_or_else(|left| left);
             let state = RateState::of(&rate.quoted, &one.quota, &remaining);
+            context.note("rates", || {
+                let (taken, rate) = (one.units, state.describe());
+                match &left {
+                    Ok(_) => format!("{rate}; {taken} are taken for this operation"),
+                    Err(_) => format!("{rate}; not enough for this operation, which takes {taken}"),
+                }
+            });
             match (left, &rate.measured) {
                 (Ok(_), _) => taken.push(one),
                 (Err(_), Some(measured)) => {
@@ -199,12 +179,12 @@ fn refusal(rate: &OperationRate, asked: &Taken, state: RateState) -> RequestErro
 }
 
 impl OperationRate {
-    /// `None` if it does not count the operation.
-    async fn take(
+    /// `None` if it does not count the operation. `scope`: the subgraph that it is a rate of, if it is.
+    pub(super) async fn take(
         &self,
         sources: RateSources<'_>,
         asked: &OperationValues<'_>,
-        cost: u64,
+        (scope, cost): (&str, u64),
     ) -> Option<(Taken, Result<Remaining, Remaining>)> {
         if !self.when.as_ref().is_none_or(|when| is_met(when, asked)) {
             return None;
@@ -218,7 +198,7 @@ impl OperationRate {
         };
         let admission = sources.admission;
         let mut hasher = admission.hasher().build_hasher();
-        self.key(asked, &mut hasher);
+        self.key(scope, asked, &mut hasher);
         let hash = hasher.finish();
         let (from, left) = match sources.shared.filter(|_| self.is_shared) {
             None => {
@@ -232,7 +212,7 @@ impl OperationRate {
                 let key = || {
                     is_new = true;
                     let mut digest = TextDigest(Sha256::new());
-                    self.key(asked, &mut digest);
+                    self.key(scope, asked, &mut digest);
                     digest.key()
                 };
                 let (left, taken) = state.rates.take(hash, key, &quota, units).await;
@@ -252,8 +232,12 @@ impl OperationRate {
     }
 
     /// What operations are counted together by: what the selectors say, or else the client's network.
-    fn key(&self, asked: &OperationValues<'_>, to: &mut impl Hasher) {
+    fn key(&self, scope: &str, asked: &OperationValues<'_>, to: &mut impl Hasher) {
         self.name.hash(to);
+        if !scope.is_empty() {
+            to.write_u8(5);
+            scope.hash(to);
+        }
         for selector in &self.key {
             let is_there = match selector {
                 // Who has an address has all of its network.

@@ -1,9 +1,11 @@
 //! Rates of operations, as a configuration asks for them; [`super::operation`] takes from them. What does not depend on the
 //! operation is worked out here, once per configuration.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use ogive_config::{Condition, Config, RateCharge, Selector, StorageWord};
+use ogive_config::{
+    Condition, Config, RateCharge, RateLimitRule, Selector, StorageWord, SubgraphRateRule,
+};
 use ogive_store::gcra::Quota;
 
 use crate::{admit::log_sample::LogSample, shared::rate_state::quoted};
@@ -33,7 +35,10 @@ pub(crate) struct OperationRate {
 impl OperationRates {
     /// Those that a configuration asks for; `None` if there are none.
     pub fn new(config: &Config) -> Option<Self> {
-        let rules = &config.traffic_shaping.router.rate_limits;
+        Self::of(&config.traffic_shaping.router.rate_limits)
+    }
+
+    fn of(rules: &[RateLimitRule]) -> Option<Self> {
         let rates = rules.iter().map(|rule| {
             let interval = rule.interval.0.max(Duration::from_millis(1));
             let quota = |capacity: std::num::NonZeroUsize| Quota {
@@ -61,5 +66,35 @@ impl OperationRates {
         (!rules.is_empty()).then(|| OperationRates {
             rates: rates.collect(),
         })
+    }
+}
+
+/// The rates at which subgraphs may be asked.
+#[derive(Clone, Debug, Default)]
+pub struct SubgraphRates {
+    all: OperationRates,
+    subgraphs: BTreeMap<String, OperationRates>,
+}
+
+impl SubgraphRates {
+    /// Those that a configuration asks for; `None` if there are none.
+    pub fn new(config: &Config) -> Option<Self> {
+        let traffic = &config.traffic_shaping;
+        let of = |rules: &[SubgraphRateRule]| {
+            let rules: Vec<RateLimitRule> = rules.iter().map(SubgraphRateRule::as_rule).collect();
+            OperationRates::of(&rules)
+        };
+        let all = of(&traffic.all.rate_limits);
+        let own = traffic.subgraphs.iter();
+        let own = own.filter_map(|(name, own)| Some((name.clone(), of(&own.rate_limits)?)));
+        let subgraphs: BTreeMap<String, OperationRates> = own.collect();
+        (all.is_some() || !subgraphs.is_empty()).then(|| SubgraphRates {
+            all: all.unwrap_or_default(),
+            subgraphs,
+        })
+    }
+    /// Those of one subgraph.
+    pub(crate) fn of_subgraph(&self, name: &str) -> &[OperationRate] {
+        &self.subgraphs.get(name).unwrap_or(&self.all).rates
     }
 }

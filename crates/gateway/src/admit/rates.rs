@@ -146,6 +146,18 @@ pub struct Admitted {
     pub exceeded: Exceeded,
 }
 
+impl Admitted {
+    /// What is counted, for people; nothing if nothing is.
+    pub(crate) fn describe(&self) -> String {
+        let rate = self.rate.as_ref();
+        let mut out = rate.map_or_else(String::new, RateState::describe);
+        for code in &self.exceeded {
+            out.push_str(&format!("\nexceeded, which is only measured: {code}"));
+        }
+        out
+    }
+}
+
 impl Drop for Admitted {
     fn drop(&mut self) {
         if let Some(running) = &self.running {

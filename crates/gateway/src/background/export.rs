@@ -10,8 +10,8 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use ogive_config::{Config, OtlpProtocol, Url};
-use ogive_telemetry::otlp::{self, Resource};
+use ogive_config::{Config, OtlpProtocol, Url, UsageOtlpOptions};
+use ogive_telemetry::otlp::{self, Resource, UsageRecord};
 use ogive_transport::{Fetched, Http2, Source};
 use tokio::sync::Notify;
 
@@ -21,12 +21,15 @@ use crate::Gateway;
 const TRIES: u32 = 3;
 /// Wait before the second try; doubled with each.
 const BACKOFF: Duration = Duration::from_millis(500);
+/// Most operations of one message.
+const USAGE_BATCH: usize = 256;
 
 /// Which of the collector's services.
 #[derive(Clone, Copy)]
 enum Service {
     Metrics,
     Traces,
+    Logs,
 }
 
 impl Service {
@@ -34,24 +37,27 @@ impl Service {
         match self {
             Service::Metrics => "/v1/metrics",
             Service::Traces => "/v1/traces",
+            Service::Logs => "/v1/logs",
         }
     }
     fn grpc_path(self) -> &'static str {
         match self {
             Service::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
             Service::Traces => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            Service::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
         }
     }
     fn word(self) -> &'static str {
         match self {
             Service::Metrics => "metrics",
             Service::Traces => "spans",
+            Service::Logs => "counts of usage",
         }
     }
 }
 
 /// One collector's service.
-struct Collector {
+pub(crate) struct Collector {
     service: Service,
     source: Source,
     grpc: bool,
@@ -63,6 +69,8 @@ struct Collector {
 /// Everything that is exported.
 pub(crate) struct Exporter {
     gateway: Arc<Gateway>,
+    /// Who reports.
+    pub(crate) resource: Resource,
     metrics: Option<(Collector, Duration)>,
     traces: Option<Traces>,
 }
@@ -112,7 +120,7 @@ impl Exporter {
                     traces.protocol,
                     &traces.headers,
                     traces.timeout.0,
-                    resource,
+                    resource.clone(),
                 )?,
                 delay: batch.scheduled_delay.0.max(Duration::from_millis(10)),
                 batch: size,
@@ -123,6 +131,7 @@ impl Exporter {
         };
         Ok(Exporter {
             gateway,
+            resource,
             metrics,
             traces,
         })
@@ -134,6 +143,7 @@ impl Exporter {
             gateway,
             mut metrics,
             mut traces,
+            ..
         } = self;
         let working = async {
             tokio::join!(
@@ -165,8 +175,8 @@ impl Exporter {
     }
 }
 
-/// What is wrong with collectors, each with the kind of its exporter.
-pub(crate) fn problems(config: &Config) -> Vec<(&'static str, String)> {
+/// What is wrong with collectors, each with where it is configured.
+pub(crate) fn problems(config: &Config) -> Vec<(&'static [&'static str], String)> {
     let options = &config.telemetry;
     let (metrics, traces) = (
         &options.exporters.metrics.otlp,
@@ -193,7 +203,14 @@ pub(crate) fn problems(config: &Config) -> Vec<(&'static str, String)> {
             resource(),
         )
     });
-    let made = [("metrics", metrics), ("tracing", traces)].into_iter();
+    let usage = config.usage.otlp.as_ref().filter(|_| config.usage.enabled);
+    let usage = usage.map(|otlp| Collector::of_usage(otlp, resource()));
+    let made = [
+        (&["telemetry", "exporters", "metrics", "otlp"][..], metrics),
+        (&["telemetry", "exporters", "tracing", "otlp"], traces),
+        (&["usage", "otlp"], usage),
+    ]
+    .into_iter();
     made.filter_map(|(key, made)| Some((key, made?.err()?)))
         .collect()
 }
@@ -261,6 +278,27 @@ impl Collector {
             resource,
             failing: false,
         })
+    }
+
+    /// One that is told usage.
+    pub(crate) fn of_usage(options: &UsageOtlpOptions, resource: Resource) -> Result<Self, String> {
+        Collector::new(
+            Service::Logs,
+            &options.endpoint,
+            options.protocol,
+            &options.headers,
+            options.timeout.0,
+            resource,
+        )
+    }
+
+    /// Tells what was used since then.
+    pub(crate) async fn usage(&mut self, records: &[UsageRecord], since: SystemTime) {
+        let now = SystemTime::now();
+        for records in records.chunks(USAGE_BATCH) {
+            let message = otlp::usage(&self.resource, records, (since, now));
+            self.deliver(message).await;
+        }
     }
 
     async fn metrics(&mut self, gateway: &Gateway) {

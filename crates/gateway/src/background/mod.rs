@@ -2,6 +2,7 @@
 //! metrics and spans to collectors, on one thread; and looking for better plans, on another one ([`crate::schema::refine`]).
 
 pub(crate) mod certificates;
+pub(crate) mod documents;
 pub(crate) mod export;
 pub(crate) mod gauges;
 pub(crate) mod revocation;
@@ -191,7 +192,8 @@ async fn run(
     ));
     let judging = LocalSet::new();
     judging.spawn_local(keep_judging(Arc::clone(&gateway)));
-    let usage_of = Arc::clone(&gateway);
+    judging.spawn_local(documents::keep_up_to_date(Arc::clone(&gateway)));
+    let (usage_of, resource) = (Arc::clone(&gateway), exporter.resource.clone());
     let failing = Arc::clone(&gateway);
     tokio::spawn(async move {
         loop {
@@ -200,10 +202,11 @@ async fn run(
         }
     });
     let ended = Arc::new(Notify::new());
-    let mut counting = tokio::spawn(report::run(usage_of, Arc::clone(&ended)));
+    let mut counting = tokio::spawn(report::run(usage_of, resource, Arc::clone(&ended)));
     let told = Arc::new(Notify::new());
     let mut exporting = tokio::spawn(exporter.run(Arc::clone(&told)));
     judging.run_until(stop.notified()).await;
+    documents::finish(&gateway);
     told.notify_one();
     ended.notify_one();
     if tokio::time::timeout(FLUSH_TIMEOUT, &mut counting)

@@ -1,9 +1,11 @@
 //! Judges again what goes on behind its request ([`crate::identify::revocation`]): by what its client has brought, and by
-//! the policies that it needs. What is equal is judged once.
+//! the policies that it needs. What is equal is judged once, and whoever judges it is asked in passes of its own.
 
 use std::{
+    cell::OnceCell,
     collections::BTreeMap,
     convert::Infallible,
+    rc::Rc,
     sync::{Arc, Mutex, OnceLock, Weak},
     time::Instant,
 };
@@ -15,11 +17,12 @@ use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
     gateway::{Gateway, Serving},
-    identify::credential::Credential,
+    identify::credential::{Credential, Provider},
     identify::revocation::{
         Demands, Revocable, RevocableOperation, RevocationGuard, Revoked, lock,
     },
     operation::OperationRun,
+    policies::Telling,
     shared::error::{RequestError, unauthenticated},
     subscribe::owner::Owner,
 };
@@ -38,10 +41,10 @@ impl Gateway {
         let (serving, context) = (run.serving, run.context);
         let (parts, identity) = context.origin()?;
         let authentication = serving.authentication.as_ref();
-        // What counted as nothing says nothing of who asks.
+        // What counted as nothing says nothing of who asks, whoever else says it.
         let known_as = identity.caller().ok().flatten();
         let credential = authentication
-            .filter(|_| known_as.is_some())
+            .filter(|_| known_as.is_some() && identity.is_proved)
             .and_then(|all| all.credential(parts, identity));
         let demands = demands(run, plan);
         if credential.is_none() && demands.is_none() {
@@ -54,7 +57,8 @@ impl Gateway {
         }
         let watched = RevocableOperation {
             credential: Mutex::new(credential.map(Arc::new)),
-            unanswered_since: Mutex::default(),
+            credential_unanswered: Mutex::default(),
+            policies_unanswered: Mutex::default(),
             operation,
             known,
             demands,
@@ -85,35 +89,124 @@ fn demands(run: &OperationRun<'_>, plan: &Arc<Plan>) -> Option<Demands> {
     })
 }
 
-/// Judges what goes on, again and again. Runs in a [`LocalSet`](tokio::task::LocalSet).
+/// Judges what goes on, again and again. Each who can say whether something goes on is asked in passes of its own, so that one
+/// that is slow holds up nobody else. Runs in a [`LocalSet`](tokio::task::LocalSet).
 pub(crate) async fn keep_judging(gateway: Arc<Gateway>) -> Infallible {
+    let gateway = &gateway;
+    let providers = [Provider::Local, Provider::Keys, Provider::Introspection];
+    let keep = async |provider| loop {
+        tokio::time::sleep(gateway.options().revocation.check_interval).await;
+        judge_credentials(gateway, provider).await;
+    };
+    let policies = async {
+        loop {
+            tokio::time::sleep(gateway.options().revocation.check_interval).await;
+            judge_policies(gateway).await;
+        }
+    };
+    let [local, keys, introspection] = providers.map(keep);
+    let (never, ..) = tokio::join!(keep_time(gateway), local, keys, introspection, policies);
+    never
+}
+
+/// Ends what nobody has said anything of for too long, whoever is being waited for.
+async fn keep_time(gateway: &Arc<Gateway>) -> Infallible {
     loop {
-        let interval = gateway.options().revocation.check_interval;
-        tokio::time::sleep(interval).await;
-        judge_all(&gateway).await;
+        let options = gateway.options().revocation;
+        tokio::time::sleep(options.check_interval).await;
+        // A pass takes as long as it takes; what it has not come to is not yet overdue.
+        let most = options.unanswered_max + options.check_interval;
+        for watched in gateway.revocations.all() {
+            let (since, code) = [
+                (
+                    &watched.credential_unanswered,
+                    codes::AUTHENTICATION_UNAVAILABLE,
+                ),
+                (&watched.policies_unanswered, codes::POLICIES_UNAVAILABLE),
+            ]
+            .into_iter()
+            .filter_map(|(since, code)| Some(((*lock(since))?, code)))
+            .min_by_key(|(since, _)| *since)
+            .unzip();
+            if let (Some(since), Some(code)) = (since, code)
+                && since.elapsed() >= most
+            {
+                let what = "nobody can say now whether this may go on";
+                watched.end_with(&RequestError::http(code, what));
+            }
+        }
     }
 }
 
-/// Judges all that goes on, once.
-async fn judge_all(gateway: &Arc<Gateway>) {
-    let mut groups: BTreeMap<Option<[u8; 32]>, Group> = BTreeMap::new();
+/// Judges the credentials of one provider, once.
+async fn judge_credentials(gateway: &Arc<Gateway>, provider: Provider) {
+    let serving = gateway.serving.load_full();
+    // Nobody judges any more, and a reload ends what was judged before.
+    let Some(authentication) = &serving.authentication else {
+        return;
+    };
+    let mut groups: BTreeMap<[u8; 32], CredentialGroup> = BTreeMap::new();
     for watched in gateway.revocations.all() {
-        let credential = lock(&watched.credential).clone();
-        let digest = credential.as_ref().map(|kept| *kept.digest());
-        let group = groups.entry(digest).or_insert_with(|| Group {
+        let Some(credential) = lock(&watched.credential).clone() else {
+            continue;
+        };
+        if authentication.provider_of(&credential) != provider {
+            continue;
+        }
+        let digest = *credential.digest();
+        let group = groups.entry(digest).or_insert_with(|| CredentialGroup {
             credential,
             watched: Vec::new(),
         });
         group.watched.push(watched);
     }
+    let silence = Rc::new(OnceCell::new());
+    each(groups.into_values(), |group| {
+        let (gateway, serving) = (Arc::clone(gateway), Arc::clone(&serving));
+        let silence = Rc::clone(&silence);
+        async move { group.judge(&gateway, &serving, (provider, &silence)).await }
+    })
+    .await;
+}
+
+/// Decides policies again, once.
+async fn judge_policies(gateway: &Arc<Gateway>) {
+    let serving = gateway.serving.load_full();
+    if serving.policies.is_none() {
+        return;
+    }
+    let mut groups: BTreeMap<_, PolicyGroup> = BTreeMap::new();
+    for watched in gateway.revocations.all() {
+        let Some(demands) = &watched.demands else {
+            continue;
+        };
+        let caller = &demands.caller;
+        let plan = std::ptr::from_ref(&*demands.plan) as usize;
+        let key = (*caller.digest(), caller.granted.policies.clone(), plan);
+        groups.entry(key).or_default().0.push(watched);
+    }
+    let silence = Rc::new(OnceCell::new());
+    each(groups.into_values(), |group| {
+        let (gateway, serving) = (Arc::clone(gateway), Arc::clone(&serving));
+        let silence = Rc::clone(&silence);
+        async move { group.judge(&gateway, &serving, &silence).await }
+    })
+    .await;
+}
+
+/// Does work for each, so many at a time.
+async fn each<T, F: Future<Output = ()> + 'static>(
+    all: impl Iterator<Item = T>,
+    work: impl Fn(T) -> F,
+) {
     let slots = Arc::new(Semaphore::new(JUDGED_MAX));
     let mut judging = JoinSet::new();
-    for group in groups.into_values() {
+    for one in all {
         // It is never closed.
         let slot = Arc::clone(&slots).acquire_owned().await;
-        let gateway = Arc::clone(gateway);
+        let working = work(one);
         judging.spawn_local(async move {
-            group.judge(&gateway).await;
+            working.await;
             drop(slot);
         });
         while judging.try_join_next().is_some() {}
@@ -121,43 +214,118 @@ async fn judge_all(gateway: &Arc<Gateway>) {
     while judging.join_next().await.is_some() {}
 }
 
+/// That nobody answers, as it was found out in a pass: whoever is next is not asked about.
+type Silence = OnceCell<RequestError>;
+
 /// Operations that go on by one credential.
-struct Group {
-    credential: Option<Arc<Credential>>,
+struct CredentialGroup {
+    credential: Arc<Credential>,
     watched: Vec<Arc<RevocableOperation>>,
 }
 
-impl Group {
-    async fn judge(&self, gateway: &Gateway) {
-        let serving = gateway.serving.load_full();
-        let verdict = match (&self.credential, &serving.authentication) {
-            (Some(kept), Some(authentication)) => {
-                let judged = authentication.judge_kept(kept, &gateway.offload).await;
+impl CredentialGroup {
+    async fn judge(
+        &self,
+        gateway: &Gateway,
+        serving: &Serving,
+        (provider, silence): (Provider, &Silence),
+    ) {
+        let Some(authentication) = &serving.authentication else {
+            return;
+        };
+        for watched in &self.watched {
+            watched.asked(&watched.credential_unanswered);
+        }
+        let verdict = match silence.get() {
+            Some(error) => Err(error.clone()),
+            None => {
+                let judged = authentication.judge_kept(&self.credential, &gateway.offload);
+                let judged = judged.await;
                 judged.unwrap_or_else(|| Err(unauthenticated(serving.options.challenge)))
             }
-            // Nothing was brought; or nobody judges any more, and a reload ends what was judged before.
-            _ => {
-                for watched in &self.watched {
-                    watched.judge_policies(&serving).await;
-                }
-                return;
-            }
         };
+        // One endpoint answers for all; key sets are several.
+        if let Err(error) = &verdict
+            && provider == Provider::Introspection
+            && is_passing(error)
+        {
+            let _ = silence.set(error.clone());
+        }
         for watched in &self.watched {
             // It may go on by a fresh one by now.
             let credential = lock(&watched.credential).clone();
-            if credential.map(|now| *now.digest())
-                != self.credential.as_ref().map(|judged| *judged.digest())
-            {
+            if credential.is_none_or(|now| now.digest() != self.credential.digest()) {
                 continue;
             }
             match &verdict {
-                Ok(caller) if watched.is_of(caller) => watched.judge_policies(&serving).await,
-                Ok(_) => watched.end_as_changed(),
-                Err(error) => watched.refused(error, &serving),
+                Ok(caller) => {
+                    *lock(&watched.credential_unanswered) = None;
+                    if !watched.is_of(caller) {
+                        watched.end_as_changed();
+                    }
+                }
+                Err(error) => watched.refused(error, &watched.credential_unanswered, serving),
             }
         }
     }
+}
+
+/// Operations of equal callers by one plan.
+#[derive(Default)]
+struct PolicyGroup(Vec<Arc<RevocableOperation>>);
+
+impl PolicyGroup {
+    async fn judge(&self, gateway: &Gateway, serving: &Serving, silence: &Silence) {
+        let first = self.0.first().and_then(|watched| watched.demands.as_ref());
+        let (Some(policies), Some(demands)) = (&serving.policies, first) else {
+            return;
+        };
+        for watched in &self.0 {
+            watched.asked(&watched.policies_unanswered);
+        }
+        let (caller, plan) = (&demands.caller, &demands.plan);
+        let telling = Telling::of(&gateway.telemetry);
+        let decided = match silence.get() {
+            Some(error) => Err(error.clone()),
+            None => {
+                let with = (&gateway.offload, telling);
+                let asked = policies.decide(&plan.requirements, plan.kind, caller, with);
+                asked.await
+            }
+        };
+        if let Err(error) = &decided
+            && is_passing(error)
+        {
+            telling.unanswered(error);
+            let _ = silence.set(error.clone());
+        }
+        for watched in &self.0 {
+            let Some(demands) = &watched.demands else {
+                continue;
+            };
+            match &decided {
+                Ok(claims) => {
+                    *lock(&watched.policies_unanswered) = None;
+                    let known = || demands.caller.granted.clone();
+                    let mut claims = claims.clone().unwrap_or_else(known);
+                    claims.policies.extend(demands.told.iter().cloned());
+                    if demands.plan.granted_to(&claims) != demands.granted {
+                        watched.end_as_changed();
+                    }
+                }
+                Err(error) => watched.refused(error, &watched.policies_unanswered, serving),
+            }
+        }
+    }
+}
+
+/// Whether an error says that nobody can say anything now.
+fn is_passing(error: &RequestError) -> bool {
+    [
+        codes::AUTHENTICATION_UNAVAILABLE,
+        codes::POLICIES_UNAVAILABLE,
+    ]
+    .contains(&error.code())
 }
 
 impl RevocableOperation {
@@ -167,45 +335,28 @@ impl RevocableOperation {
         Arc::ptr_eq(known, caller) || Owner::of(Some(known)) == Owner::of(Some(caller))
     }
 
-    async fn judge_policies(&self, serving: &Serving) {
-        let (Some(policies), Some(demands)) = (&serving.policies, &self.demands) else {
-            return self.answered();
-        };
-        let Demands {
-            caller,
-            told,
-            plan,
-            granted,
-        } = demands;
-        match policies.decide(&plan.requirements, plan.kind, caller).await {
-            Ok(claims) => {
-                self.answered();
-                let mut claims = claims.unwrap_or_else(|| caller.granted.clone());
-                claims.policies.extend(told.iter().cloned());
-                if plan.granted_to(&claims) != *granted {
-                    self.end_as_changed();
-                }
-            }
-            Err(error) => self.refused(&error, serving),
-        }
-    }
-
-    fn answered(&self) {
-        *lock(&self.unanswered_since) = None;
+    /// Somebody is asked whether it may go on; how long that has been so counts from the first time without an answer.
+    fn asked(&self, unanswered: &Mutex<Option<Instant>>) {
+        lock(unanswered).get_or_insert_with(Instant::now);
     }
 
     /// Ends it, unless nobody can say now whether it may go on.
-    fn refused(&self, error: &RequestError, serving: &Serving) {
-        let passing = [
-            codes::AUTHENTICATION_UNAVAILABLE,
-            codes::POLICIES_UNAVAILABLE,
-        ];
-        if passing.contains(&error.code()) {
-            let since = *lock(&self.unanswered_since).get_or_insert_with(Instant::now);
+    fn refused(
+        &self,
+        error: &RequestError,
+        unanswered: &Mutex<Option<Instant>>,
+        serving: &Serving,
+    ) {
+        if is_passing(error) {
+            let since = *lock(unanswered).get_or_insert_with(Instant::now);
             if since.elapsed() < serving.options.revocation.unanswered_max {
                 return;
             }
         }
+        self.end_with(error);
+    }
+
+    fn end_with(&self, error: &RequestError) {
         let code = error.code();
         let error = error.clone();
         let how = if code == codes::POLICIES_UNAVAILABLE {

@@ -2,21 +2,18 @@
 //! the cost program, and before anything is planned or asked; [`by_plan`] judges once more when the plan is known, and
 //! [`OperationCost::settle`] when there is an answer.
 
+mod by_answer;
 mod by_plan;
 mod options;
-
-use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_base::{bounded, foreign::MESSAGE_BYTES_MAX};
 use ogive_cost::{Estimate, report};
-use ogive_execute::ExecuteOutput;
-use ogive_operation::Variables;
-use ogive_plan::OperationKind;
 use ogive_telemetry::{Metrics, Telemetry, codes, names::COST_OK};
 
 pub use options::{ChargeOptions, PlanLimits};
 
+pub(crate) use by_answer::{OperationCost, output_costs};
 pub(crate) use by_plan::charge_plan;
 
 use crate::{
@@ -25,7 +22,10 @@ use crate::{
     prepare::Prepared,
     schema::operation::{PlannedOperation, PreparedOperation},
     schema::state::SchemaState,
-    shared::{context::OperationContext, error::RequestError, worker::WorkerState},
+    shared::{
+        context::OperationContext, error::RequestError, stage_observer::StageEvent,
+        worker::WorkerState,
+    },
 };
 
 /// The headers that tell clients what costs what.
@@ -55,6 +55,10 @@ impl Gateway {
         let state = &run.serving.state;
         let estimate = charge(options, state, prepared, run.worker, run.context)?;
         self.exceeded(estimate.iter().flat_map(|estimate| &estimate.exceeded));
+        if let Some(estimate) = &estimate {
+            run.context
+                .passed(|| StageEvent::Charge(estimate.estimated));
+        }
         Ok(estimate)
     }
     /// The same once it is known how it is planned.
@@ -91,7 +95,12 @@ pub(crate) fn charge(
     let estimate = program.evaluate(schema, costs, &prepared.variables, scratch);
     context.note("charge", || {
         let (cost, max) = (estimate.cost, options.max);
-        format!("estimated cost: {cost}, of at most {max}")
+        let told = match excess(options, &estimate) {
+            None => "",
+            Some(_) if options.is_enforced => ": refused",
+            Some(_) => ": too much, which is only measured (`demand_control.mode`)",
+        };
+        format!("estimated cost: {cost}, of at most {max}{told}")
     });
     if options.is_exposed {
         let mut headers = HeaderMap::new();
@@ -109,80 +118,6 @@ pub(crate) fn charge(
             estimated: estimate.cost,
             exceeded,
         })),
-    }
-}
-
-/// What is kept of an operation until it is known what it did cost.
-pub(crate) struct OperationCost {
-    operation: Arc<PreparedOperation>,
-    variables: Variables,
-    charged: OperationEstimate,
-}
-
-impl OperationCost {
-    /// That of an operation, if it is to be counted what it did cost.
-    pub(crate) fn open(
-        run: &OperationRun<'_>,
-        prepared: &Prepared,
-        charged: Option<OperationEstimate>,
-    ) -> Option<OperationCost> {
-        let options = run.serving.options.demand_control.as_ref();
-        options.filter(|options| options.counts_actual)?;
-        Some(OperationCost {
-            operation: Arc::clone(&prepared.operation),
-            variables: prepared.variables.clone(),
-            charged: charged?,
-        })
-    }
-
-    /// What an answer did cost: more than it may refuses a query its answer. What a mutation has done is told in any case.
-    /// Gives how much more was estimated.
-    pub(crate) fn settle(
-        cost: Option<Self>,
-        run: &OperationRun<'_>,
-        output: &ExecuteOutput,
-    ) -> Result<u64, RequestError> {
-        let (serving, worker, context) = (run.serving, run.worker, run.context);
-        let state = &serving.state;
-        let (Some(cost), Some(options)) = (cost, &serving.options.demand_control) else {
-            return Ok(0);
-        };
-        let Some(program) = &cost.operation.cost else {
-            return Ok(0);
-        };
-        let supergraph = &state.supergraph;
-        let of = (&supergraph.schema, &supergraph.graph.costs);
-        let body = output.body.clone().into_bytes();
-        let actual = {
-            let scratch = &mut worker.scratch.borrow_mut();
-            let answer_costs = cost.operation.answer_costs();
-            answer_costs.cost(program, of, &cost.variables, scratch, &body)
-        };
-        if options.is_exposed {
-            let mut headers = HeaderMap::new();
-            headers.insert(ACTUAL, HeaderValue::from(actual));
-            context.add(headers);
-        }
-        let charged = cost.charged;
-        let unused = charged.estimated.saturating_sub(actual);
-        let is_new = actual > options.max && charged.exceeded.is_none();
-        let new = is_new.then_some(codes::COST_ACTUAL_TOO_EXPENSIVE.as_str());
-        let is_query = cost.operation.definition.kind == OperationKind::Query;
-        let is_refused = is_new && options.is_enforced && is_query;
-        if let Some(metrics) = metrics(context.telemetry()) {
-            metrics.cost_actual(charged.exceeded.or(new).unwrap_or(COST_OK), actual, unused);
-            if let Some(code) = new.filter(|_| !is_refused) {
-                metrics.exceeded(code);
-            }
-        }
-        if !is_refused {
-            return Ok(unused);
-        }
-        let max = options.max;
-        let message = format!("the answer costs {actual}, and may cost no more than {max}");
-        let error = RequestError::graphql(codes::COST_ACTUAL_TOO_EXPENSIVE, message);
-        let numbers = vec![("cost.actual", actual), ("cost.max", max)];
-        Err(with_numbers(error, numbers))
     }
 }
 

@@ -1,8 +1,11 @@
 //! Bodies towards a coprocessor and back: requests and responses of GraphQL, as they are written.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
-use ogive_coprocessor::{CoprocessorError, ReplyBody};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use ogive_coprocessor::{
+    CoprocessorError, ReplyBody,
+    headers::{Peer, kept},
+};
 use ogive_failure::ErrorCode;
 use ogive_json::write_string;
 use ogive_server::ResponseBody;
@@ -70,6 +73,10 @@ impl ReplyRequest {
             variables,
         })
     }
+    /// Whether it asks for the same operation.
+    pub(crate) fn asks_as(&self, request: &GraphqlRequest) -> bool {
+        self.query == request.query && self.operation_name == request.operation_name
+    }
     /// Takes it over.
     pub(crate) fn apply(self, request: &mut GraphqlRequest) {
         request.query = self.query;
@@ -123,6 +130,8 @@ pub(crate) fn break_response(
     all.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
     all.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     let headers = change.headers.unwrap_or_default();
+    // A length that is not the body's would be taken for it.
+    let headers = kept(&HeaderMap::new(), headers, Peer::Client);
     for name in headers.keys() {
         all.remove(name);
     }
@@ -133,6 +142,16 @@ pub(crate) fn break_response(
 /// Whether a text is JSON.
 pub(crate) fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// Whether a response of GraphQL has errors.
+pub(crate) fn has_errors(body: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Errors {
+        errors: Option<Vec<serde::de::IgnoredAny>>,
+    }
+    let errors: Option<Errors> = serde_json::from_slice(body).ok();
+    errors.is_some_and(|found| found.errors.is_some_and(|errors| !errors.is_empty()))
 }
 
 #[cfg(test)]

@@ -46,11 +46,15 @@ impl Change {
         })
     }
 
-    /// What was said first, and then this.
+    /// What was said first, and then this. What a request ends with has nothing of what was made of it before: that is the
+    /// request's own, which its client is not told.
     pub(crate) fn after(first: Option<Change>, then: Change) -> Change {
         let Some(first) = first else {
             return then;
         };
+        if then.control != Control::Continue {
+            return then;
+        }
         Change {
             control: then.control,
             headers: then.headers.or(first.headers),

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use ogive_coprocessor::{Control, CoprocessorError, Message, MessageBody, ReplyBody, Stage};
 use ogive_execute::Failure;
-use ogive_telemetry::codes;
 use ogive_transport::{FetchAnswer, FetchDecision, FetchHook, FetchRequest, HookFuture};
 
 use super::{
@@ -11,6 +10,7 @@ use super::{
     change::Change,
     run::{CoprocessorRun, OperationCoprocessor},
 };
+use crate::shared::error::RequestError;
 
 impl FetchHook for OperationCoprocessor<'_> {
     fn request<'a>(
@@ -72,7 +72,7 @@ async fn before(
         })
     };
     let taken = run.ask(Some(operation), message, take).await;
-    let taken = taken.map_err(|_| failed(request.subgraph))?;
+    let taken = taken.map_err(|error| failed(request.subgraph, &error))?;
     Ok(taken.unwrap_or_else(|| as_it_is(request)))
 }
 
@@ -123,7 +123,7 @@ async fn after(
         })
     };
     let taken = run.ask(Some(operation), message, take).await;
-    let taken = taken.map_err(|_| failed(subgraph))?;
+    let taken = taken.map_err(|error| failed(subgraph, &error))?;
     Ok(taken.unwrap_or(answer))
 }
 
@@ -141,7 +141,10 @@ fn fetch_id(run: &CoprocessorRun<'_>, number: u32) -> String {
     format!("{}-{number}", run.id)
 }
 
-fn failed(subgraph: &str) -> Failure {
+/// What ends a request to a subgraph; the operator is told why.
+fn failed(subgraph: &str, error: &RequestError) -> Failure {
     let message = format!("the request to '{subgraph}' could not be processed");
-    Failure::new(codes::COPROCESSOR_FAILED, message, "the coprocessor failed")
+    let told = error.errors.first().map(|error| &*error.message);
+    let cause = error.cause.as_deref().or(told).unwrap_or_default();
+    Failure::new(error.code(), message, cause)
 }

@@ -3,20 +3,23 @@
 //! A reply is taken over as a whole or not at all: what a stage makes of it is made first, then the context is changed, and
 //! only then anything of the request.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
+use ogive_component::CallError;
 use ogive_coprocessor::{
     ContextSelection, Control, CoprocessorError, Message, MessageBody, MessageContext, Reply,
     ReplyBody, Stage, entries::OF_OPERATION,
 };
+use ogive_script::Scripts;
 use ogive_server::ResponseBody;
-use ogive_telemetry::codes;
+use ogive_telemetry::{FailureLine, Hook, HookOutcome, Urgency, codes};
 
 use super::{
     body::break_response,
     change::Change,
+    plugins::LoadedPlugin,
     run::{CoprocessorRun, OperationCoprocessor},
     settings::StageSettings,
     values::StageValues,
@@ -26,8 +29,16 @@ use crate::shared::{
     selectors::is_met,
 };
 
+/// Who is asked at a stage.
+enum Asked<'a> {
+    Component(&'a LoadedPlugin),
+    Scripts(&'a Arc<Scripts>),
+    Coprocessor,
+}
+
 impl CoprocessorRun<'_> {
-    /// Asks whoever is asked at a stage, scripts before the coprocessor on the way in and after it on the way out, and takes over
+    /// Asks whoever is asked at a stage, components, then scripts, then the coprocessor on the way in, and the other way round on
+    /// the way out, and takes over
     /// what they say: `take` makes of it what the stage needs and changes nothing. `None` if nobody is asked, or if the
     /// coprocessor failed and the request goes on all the same. `message` has the headers that are there, told or not.
     pub(crate) async fn ask<T>(
@@ -37,31 +48,47 @@ impl CoprocessorRun<'_> {
         take: impl Fn(Change) -> Result<T, CoprocessorError>,
     ) -> Result<Option<T>, RequestError> {
         let stage = message.stage;
-        let Some(scripts) = self.scripts_at(stage) else {
+        let scripts = self.scripts_at(stage);
+        if scripts.is_none() && self.plugins_at(stage).next().is_none() {
             return self.ask_coprocessor(operation, message, take).await;
-        };
+        }
+        let mut all: Vec<Asked<'_>> = self.plugins_at(stage).map(Asked::Component).collect();
+        all.extend(scripts.map(Asked::Scripts));
+        all.push(Asked::Coprocessor);
+        if stage.is_response() {
+            all.reverse();
+        }
         let mut said: Option<Change> = None;
-        for is_script in [!stage.is_response(), stage.is_response()] {
+        for asked in all {
             let next = {
                 let told = match &said {
                     Some(said) => said.shown(message.clone()),
                     None => message.clone(),
                 };
-                if is_script {
-                    Box::pin(self.call_script(scripts, operation, &told)).await?
-                } else {
-                    // Whether it can be taken over with what was said before.
-                    let merged = |change: Change| {
-                        let change = Change::after(said.clone(), change);
-                        take(change.clone()).map(|_| change)
-                    };
-                    let asked = self.ask_coprocessor(operation, told, merged);
-                    match Box::pin(asked).await? {
-                        Some(change) => {
+                match asked {
+                    Asked::Component(of) => {
+                        let called = Box::pin(self.call_component(of, operation, &told)).await?;
+                        let next = self.usable(of, stage, said.as_ref(), called, &take)?;
+                        self.count_kept(stage, next.as_ref());
+                        next
+                    }
+                    Asked::Scripts(scripts) => {
+                        let said = Box::pin(self.call_script(scripts, operation, &told)).await?;
+                        self.count_kept(stage, said.as_ref());
+                        said
+                    }
+                    Asked::Coprocessor => {
+                        // Whether it can be taken over with what was said before.
+                        let merged = |change: Change| {
+                            let change = Change::after(said.clone(), change);
+                            take(change.clone()).map(|_| change)
+                        };
+                        let asked = self.ask_coprocessor(operation, told, merged);
+                        let change = Box::pin(asked).await?;
+                        if change.is_some() {
                             said = None;
-                            Some(change)
                         }
-                        None => None,
+                        change
                     }
                 }
             };
@@ -77,6 +104,29 @@ impl CoprocessorRun<'_> {
         }
         let taken = said.map(take).transpose();
         taken.map_err(|error| self.script_failed(stage, &error))
+    }
+
+    /// What a component has said, if a stage can take it over: a body of another kind is its failure.
+    fn usable<T>(
+        &self,
+        of: &LoadedPlugin,
+        stage: Stage,
+        before: Option<&Change>,
+        said: Option<Change>,
+        take: &impl Fn(Change) -> Result<T, CoprocessorError>,
+    ) -> Result<Option<Change>, RequestError> {
+        let Some(said) = said else {
+            return Ok(None);
+        };
+        if said.body.is_none() {
+            return Ok(Some(said));
+        }
+        let Err(error) = take(Change::after(before.cloned(), said.clone())) else {
+            return Ok(Some(said));
+        };
+        let error = CallError::Malformed(error.to_string());
+        self.component_failed(&of.plugin, stage, &error)
+            .map(|()| None)
     }
 
     /// The same of the coprocessor alone.
@@ -97,6 +147,7 @@ impl CoprocessorRun<'_> {
                     run: self,
                     operation,
                     message: &message,
+                    settings,
                 },
             )
         {
@@ -105,13 +156,33 @@ impl CoprocessorRun<'_> {
         let none = HeaderMap::new();
         let before = message.headers.unwrap_or(&none);
         settings.select(&mut message, self.sdl);
+        let since = Instant::now();
+        let called = |outcome| self.called(Hook::Coprocessor, stage, outcome, since);
         let reply = match self.told(operation, settings, &message).await {
             Ok(reply) => reply,
-            Err(CoprocessorError::Memory) => return Err(no_memory()),
-            Err(error) => return self.failed(stage, &error).map(|()| None),
+            Err(error) => {
+                called(HookOutcome::Failed);
+                return match error {
+                    CoprocessorError::Memory => Err(no_memory()),
+                    error => self.failed(stage, &error).map(|()| None),
+                };
+            }
         };
         let ends = reply.control != Control::Continue;
-        match self.take_over((stage, operation), settings, reply, before, take) {
+        let (bytes, entries) = (reply.bytes, self.entry_bytes(operation));
+        let taken = self.take_over((stage, operation), settings, reply, before, take);
+        if stage.is_of_subgraph() {
+            // What of it is sent or answered is counted there; entries of the context stay.
+            self.memory.shrink(bytes);
+            let more = self.entry_bytes(operation).saturating_sub(entries);
+            self.memory.count(more);
+        }
+        called(match &taken {
+            Ok(_) if ends => HookOutcome::Break,
+            Ok(_) => HookOutcome::Continue,
+            Err(_) => HookOutcome::Failed,
+        });
+        match taken {
             Ok(taken) => Ok(Some(taken)),
             // Whatever else is wrong with it, what is to end does not go on.
             Err(error) if ends => Err(self.failed_to_end(stage, &error)),
@@ -162,6 +233,10 @@ impl CoprocessorRun<'_> {
         take: impl FnOnce(Change) -> Result<T, CoprocessorError>,
     ) -> Result<T, CoprocessorError> {
         let ends = reply.control != Control::Continue;
+        if !ends && !settings.selection.body {
+            // What it was not told it does not replace.
+            reply.body = None;
+        }
         let mut said = reply.entries.take().unwrap_or_default();
         let selection = &settings.context;
         let mut own = BTreeMap::new();
@@ -192,25 +267,49 @@ impl CoprocessorRun<'_> {
         Ok(taken)
     }
 
-    /// Tells the operator that it failed. The error ends the request, unless it goes on.
-    fn failed(&self, stage: Stage, error: &CoprocessorError) -> Result<(), RequestError> {
-        let goes_on = self.stages.goes_on();
-        tracing::error!(
-            stage = stage.name(),
-            goes_on,
-            cause = %error,
-            id = self.id,
-            "the coprocessor failed"
-        );
-        if goes_on {
-            return Ok(());
+    /// Bytes of the context.
+    fn entry_bytes(&self, operation: Option<&OperationCoprocessor<'_>>) -> usize {
+        let own = operation.map_or(0, |operation| operation.own.borrow().bytes());
+        self.entries.borrow().bytes() + own
+    }
+
+    /// Counts the body that a script has written, which is kept until the response has left; what is of a subgraph is
+    /// counted where it is sent or answered.
+    fn count_kept(&self, stage: Stage, said: Option<&Change>) {
+        let body = said.and_then(|said| said.body.as_ref());
+        if !stage.is_of_subgraph()
+            && let Some(body) = body
+        {
+            self.memory.count(body.len());
         }
-        Err(failed())
+    }
+
+    /// The error ends the request, and whoever refuses that tells the operator why; if it goes on, that is told here.
+    fn failed(&self, stage: Stage, error: &CoprocessorError) -> Result<(), RequestError> {
+        let cause = self.cause(stage, error);
+        if !self.stages.goes_on() {
+            return Err(failed(cause));
+        }
+        self.telemetry.failed(&FailureLine {
+            cause: &cause,
+            record: self.record,
+            ..FailureLine::new(
+                "the coprocessor failed, and the request goes on",
+                Urgency::Warn,
+                codes::COPROCESSOR_FAILED.as_str(),
+            )
+        });
+        Ok(())
+    }
+
+    /// What the operator is told of something that went wrong at a stage.
+    pub(super) fn cause(&self, stage: Stage, error: &dyn Display) -> Box<str> {
+        format!("at {} of {}: {error}", stage.name(), self.id).into()
     }
 
     /// The same of one that wanted to end the request: that it cannot be told how does not let it go on.
     fn failed_to_end(&self, stage: Stage, error: &CoprocessorError) -> RequestError {
-        self.failed(stage, error).err().unwrap_or_else(failed)
+        failed(self.cause(stage, error))
     }
 
     /// Lets the coprocessor look at a response.
@@ -315,9 +414,10 @@ impl ResponseChange {
 }
 
 /// What a client is told whose request a coprocessor failed at.
-pub(crate) fn failed() -> RequestError {
+pub(crate) fn failed(cause: Box<str>) -> RequestError {
     RequestError {
         status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
+        cause: Some(cause),
         ..RequestError::http(
             codes::COPROCESSOR_FAILED,
             "the request could not be processed",

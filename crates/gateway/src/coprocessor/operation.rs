@@ -21,9 +21,9 @@ use super::{
     change::Change,
     run::{CoprocessorRun, OperationCoprocessor},
     settings::StageSettings,
+    values::StageValues,
 };
 use crate::{
-    documents::resolve,
     gateway::{Gateway, Serving},
     operation::OperationInput,
     plan::plan_fairly,
@@ -31,9 +31,10 @@ use crate::{
     prepare::{Means, Prepared, prepare_fairly},
     respond::refusal::refused,
     schema::operation::PlannedOperation,
-    shared::context::RequestContext,
+    shared::context::{OperationContext, RequestContext},
     shared::error::RequestError,
     shared::media::Media,
+    shared::operation_values::OperationValues,
     subscribe::format::whole,
 };
 
@@ -64,15 +65,34 @@ impl Gateway {
             headers: OnceCell::new(),
             is_executed: Cell::new(false),
         };
+        let answer = self.coprocessed(serving, context, (&mut operation, is_told), input);
+        let answer = Box::pin(answer).await;
+        operation.hand_over();
+        // Once, of what leaves, whatever has become of it on the way.
+        if run.looks_at_errors() {
+            let has_errors = answer
+                .as_ref()
+                .map_or(true, |response| run.sees_errors(response));
+            run.has_errors.set(run.has_errors.get() || has_errors);
+        }
+        Ok(reframed(answer?, media))
+    }
+
+    /// The same, before it is framed.
+    async fn coprocessed(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+        (operation, is_told): (&mut OperationCoprocessor<'_>, bool),
+        mut input: OperationInput<'_>,
+    ) -> Result<Response<ResponseBody>, RequestError> {
+        let run = operation.run;
         let mut changed = None;
         if run.is_on(Stage::SupergraphRequest) {
-            let told = self.supergraph_request(serving, context, &operation, &mut input);
+            let told = self.supergraph_request(serving, context, operation, &mut input);
             match told.await? {
                 Some(Changed::Parts(parts)) => changed = Some(parts),
-                Some(Changed::Ended(response)) => {
-                    operation.hand_over();
-                    return Ok(reframed(*response, media));
-                }
+                Some(Changed::Ended(response)) => return Ok(*response),
                 None => {}
             }
         }
@@ -80,24 +100,27 @@ impl Gateway {
         operation.body = is_told.then(|| body::of_request(input.request).into());
         let within = RequestContext { parts, ..context };
         let inner = input.media;
-        let answer = Box::pin(self.run_operation(serving, within, Some(&operation), input));
+        let answer = Box::pin(self.run_operation(serving, within, Some(operation), input));
         let mut response = match answer.await {
             Ok(response) => response,
-            Err(error) if !run.is_on(Stage::SupergraphResponse) => {
-                operation.hand_over();
-                return Err(error);
+            Err(error) if !run.is_on(Stage::SupergraphResponse) => return Err(error),
+            Err(error) => {
+                // Somebody may make another answer of it.
+                let untold = RequestContext {
+                    coprocessor: None,
+                    ..context
+                };
+                refused(untold, &error, inner)
             }
-            Err(error) => refused(context, &error, inner),
         };
-        let told = Some(&operation);
+        let told = Some(&*operation);
         if operation.is_executed.get() {
             run.answered(told, Stage::ExecutionResponse, &mut response)
                 .await?;
         }
         run.answered(told, Stage::SupergraphResponse, &mut response)
             .await?;
-        operation.hand_over();
-        Ok(reframed(response, media))
+        Ok(response)
     }
 
     /// Tells of a request of GraphQL, and takes over what is said of it.
@@ -109,11 +132,12 @@ impl Gateway {
         input: &mut OperationInput<'_>,
     ) -> Result<Option<Changed>, RequestError> {
         let (stage, run) = (Stage::SupergraphRequest, operation.run);
-        if let Some(looking) = self.find_shared(serving, input.request) {
+        let headers = &context.parts.headers;
+        if let Some(looking) = self.find_shared(serving, headers, input.request) {
             looking.await;
         }
-        let register = resolve(input.request, &serving.options.documents, &self.registered)?;
-        self.look_ahead(serving, context, operation, input).await;
+        let register = self.resolve(serving, headers, input.request)?;
+        self.look_ahead(serving, context, operation, input).await?;
         let request = &mut *input.request;
         let body = run.looks_at_body(stage).then(|| body::of_request(request));
         let headers = &context.parts.headers;
@@ -143,6 +167,12 @@ impl Gateway {
             if register.is_some() && said.query != request.query {
                 request.original = Some(request.query.as_str().into());
             }
+            if !said.asks_as(request) {
+                // What was found out of it is so no more.
+                let mut own = operation.own.borrow_mut();
+                own.remove(OPERATION_NAME);
+                own.remove(OPERATION_KIND);
+            }
             said.apply(request);
         }
         request.resolved = Some(Box::new(register));
@@ -150,16 +180,20 @@ impl Gateway {
     }
 
     /// Leaves in the context what an operation is called and which policies it asks for, if anybody looks at that before it is
-    /// prepared. What is found out is kept, so nothing is done twice; what cannot be prepared is refused where it always is.
+    /// prepared. What is found out is kept, so nothing is done twice; what cannot be prepared is refused where it always is,
+    /// unless that could end otherwise the next time: nobody is to pass by a stage unseen because there was no room to look.
     async fn look_ahead(
         &self,
         serving: &Serving,
         context: RequestContext<'_>,
         operation: &OperationCoprocessor<'_>,
         input: &OperationInput<'_>,
-    ) {
+    ) -> Result<(), RequestError> {
         let (run, stage) = (operation.run, Stage::SupergraphRequest);
-        let (settings, has_script) = (run.at(stage), run.scripts_at(stage).is_some());
+        let settings = run.at(stage);
+        let mut plugins = run.plugins_at(stage);
+        let has_script = run.scripts_at(stage).is_some()
+            || plugins.any(|of| of.plugin.options().permissions.knows(REQUIRED_POLICIES));
         let state = &serving.state;
         let mut restrictions = state.supergraph.restrictions.requirements.iter();
         let has_policies = restrictions.any(|restriction| restriction.policies.is_some());
@@ -167,7 +201,28 @@ impl Gateway {
         let asks_policies = has_policies && sees;
         let looks = settings.is_some_and(StageSettings::looks_at_operation);
         if !asks_policies && !looks {
-            return;
+            return Ok(());
+        }
+        let headers = &context.parts.headers;
+        let message = Message {
+            headers: Some(headers),
+            method: Some(context.parts.method.as_str()),
+            ..Message::new(stage, &run.id)
+        };
+        let may_be_told = |knows_operation| {
+            let told = settings.is_some_and(|settings| {
+                let values = StageValues {
+                    run,
+                    operation: Some(operation),
+                    message: &message,
+                    settings,
+                };
+                settings.may_be_told(&values, knows_operation)
+            });
+            told || has_script
+        };
+        if !may_be_told(false) {
+            return Ok(());
         }
         let means = Means {
             offload: &self.offload,
@@ -176,22 +231,39 @@ impl Gateway {
         };
         let mut request = input.request.clone();
         let prepared = Box::pin(prepare_fairly(state, &mut request, means)).await;
-        let Ok((prepared, permit)) = prepared else {
-            return;
+        let Some((prepared, permit)) = seen(prepared)? else {
+            return Ok(());
         };
         operation.note_operation(&prepared);
-        if !asks_policies {
-            return;
+        if !asks_policies || !may_be_told(true) {
+            return Ok(());
         }
-        let headers = &context.parts.headers;
-        let planned = plan_fairly(state, &prepared.operation, headers, means, permit);
-        if let Ok((planned, _)) = Box::pin(planned).await {
+        let asking = OperationContext::new(&context.parts.headers)
+            .asked_by(context.identity.caller().ok().flatten())
+            .of_client(context.identity.client);
+        let asked = OperationValues {
+            context: &asking,
+            operation: &prepared.operation,
+            observe: &serving.options.observe,
+        };
+        let planned = plan_fairly(state, &asked, means, permit);
+        if let Some((planned, _)) = seen(Box::pin(planned).await)? {
             let asked = asked_for(&planned.plan.requirements);
             let undecided: BTreeMap<&str, ()> = asked.into_iter().map(|p| (p, ())).collect();
             if !undecided.is_empty() {
                 operation.note(REQUIRED_POLICIES, &undecided);
             }
         }
+        Ok(())
+    }
+}
+
+/// What was found out of an operation; `None` if it will be refused for the same again.
+fn seen<T>(found: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.code().is_transient() || error.status >= 500 => Err(error),
+        Err(_) => Ok(None),
     }
 }
 
@@ -207,8 +279,9 @@ impl OperationCoprocessor<'_> {
     /// Leaves its name and kind in the context.
     fn note_operation(&self, prepared: &Prepared) {
         let definition = &prepared.operation.definition;
-        if let Some(name) = &definition.name {
-            self.note(OPERATION_NAME, &prepared.operation.document.name(*name));
+        match &definition.name {
+            Some(name) => self.note(OPERATION_NAME, &prepared.operation.document.name(*name)),
+            None => self.own.borrow_mut().remove(OPERATION_NAME),
         }
         self.note(OPERATION_KIND, &definition.kind.as_str());
     }
@@ -253,6 +326,10 @@ impl OperationCoprocessor<'_> {
         let ended = self.execution_request(headers, planned).await?;
         let goes_on = ended.is_none() && kind != OperationKind::Subscription;
         self.is_executed.set(goes_on);
+        if goes_on {
+            // What is begun is finished, and told of.
+            run.memory.run();
+        }
         Ok(ended)
     }
 
@@ -310,4 +387,20 @@ fn reframed(mut response: Response<ResponseBody>, media: Media) -> Response<Resp
         .headers_mut()
         .insert(header::CONTENT_TYPE, media.content_type());
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::error::{internal, no_memory, queue_full};
+
+    #[test]
+    fn nobody_passes_unseen_for_want_of_room() {
+        for passing in [queue_full(), no_memory(), internal()] {
+            assert_eq!(seen::<()>(Err(passing.clone())), Err(passing));
+        }
+        let invalid = RequestError::graphql(codes::GRAPHQL_VALIDATION_FAILED, "no");
+        assert_eq!(seen::<()>(Err(invalid)), Ok(None));
+        assert_eq!(seen(Ok(1)), Ok(Some(1)));
+    }
 }

@@ -16,6 +16,7 @@ use ogive_identity::Caller;
 use ogive_server::{ResponseBody, drain_body::read_refused};
 use serde_json::{Value, value::RawValue};
 
+use super::values::entry_of;
 use super::{
     body::break_response,
     change::Change,
@@ -35,7 +36,7 @@ use crate::{
     shared::error::RequestError,
     shared::measured::Exceeded,
     shared::media::Media,
-    subscribe::SubscriberSlot,
+    subscribe::{SubscriberSlot, owner::ends_at},
 };
 
 /// How a request goes on.
@@ -69,6 +70,13 @@ impl CoprocessorRequest<'_> {
 /// What is received of a request, with its files, or why nothing is.
 type ReceivedOrNot = (Result<Received, RequestError>, Option<Box<Uploads>>);
 
+/// Notes what hooks have left in the context, once nobody writes there any more.
+fn note_context(context: RequestContext<'_>, run: &CoprocessorRun<'_>) {
+    if let (Some(record), Some(rules)) = (context.record, &run.observe.attributes) {
+        rules.note_entries(record, |name| entry_of(run, None, name));
+    }
+}
+
 impl Gateway {
     /// Stop 1 of a request of which a coprocessor is told, from where it is known who asks.
     pub(crate) async fn receive_changed<'a, B: RequestBody>(
@@ -84,54 +92,29 @@ impl Gateway {
             read_refused(&context.parts.headers, body).await;
             return Err(Box::new(refused(context, &error, media)));
         }
-        let stages = &*served.stages;
-        let is_told = |stage| stages.at(stage).is_some_and(|at| at.selection.sdl);
-        let tells_sdl = Stage::ALL.into_iter().any(is_told);
         let mut parts = context.parts.clone();
-        let run = CoprocessorRun {
-            stages,
-            client: &context.worker.client,
-            sdl: tells_sdl.then(|| served.sdl(&serving.state.supergraph.api)),
-            id: format!("{:032x}", self.telemetry.new_id()),
-            origin: (context.parts, context.identity),
-            entries: ContextEntries::default().into(),
-            memory: memory.beside(),
-            address: context.identity.client,
-            asked_by: context.identity.caller().ok().flatten(),
-            changed: OnceCell::new(),
-            head: OnceCell::new(),
-            observe: &serving.options.observe,
-            is_batch: Cell::new(false),
-            scripts: served
-                .scripts
-                .as_ref()
-                .and_then(|scripts| scripts.as_ref().ok()),
-            offload: &self.offload,
-        };
+        let run = self.begin_coprocessor(serving, served, context, memory);
         // Without the scripts nobody knows who is to be kept out.
         if let Some(Err(error)) = &served.scripts {
             let error = run.script_failed(Stage::RouterRequest, error);
             read_refused(&context.parts.headers, body).await;
             return Err(Box::new(refused(context, &error, media)));
         }
-        note_caller(&run, context.identity);
         let told = self.router_request(serving, context, &run, &mut parts, memory, body);
         let onward = match Box::pin(told).await {
-            Ok(onward) => onward?,
+            Ok(Ok(onward)) => onward,
+            Ok(Err(mut ended)) => {
+                note_context(context, &run);
+                run.hold(&mut ended);
+                return Err(ended);
+            }
             Err(error) => return Err(Box::new(refused(context, &error, media))),
         };
         let identity = changed_caller(&run, context.identity);
         if let Some(identity) = &identity {
             let _ = run.changed.set(identity.caller().ok().flatten());
         }
-        if run.scripts.is_some() || stages.looks_back() {
-            let path = parts.uri.path_and_query();
-            let _ = run.head.set(Box::new(RequestHead {
-                method: parts.method.clone(),
-                headers: parts.headers.clone(),
-                path: path.map_or_else(String::new, ToString::to_string),
-            }));
-        }
+        look_back(&run, &parts);
         let changed = Box::new(CoprocessorRequest {
             run,
             parts,
@@ -150,6 +133,45 @@ impl Gateway {
         Ok((changed, received))
     }
 
+    /// What the stages of a request share.
+    pub(crate) fn begin_coprocessor<'a>(
+        &'a self,
+        serving: &'a Serving,
+        served: &'a CoprocessorState,
+        context: RequestContext<'a>,
+        memory: &Reservation,
+    ) -> CoprocessorRun<'a> {
+        let stages = &*served.stages;
+        let is_told = |stage| stages.at(stage).is_some_and(|at| at.selection.sdl);
+        let tells_sdl = Stage::ALL.into_iter().any(is_told);
+        let run = CoprocessorRun {
+            stages,
+            client: &context.worker.client,
+            sdl: tells_sdl.then(|| served.sdl(&serving.state.supergraph.api)),
+            id: format!("{:032x}", self.telemetry.new_id()),
+            origin: (context.parts, context.identity),
+            entries: ContextEntries::default().into(),
+            memory: memory.beside(),
+            address: context.identity.client,
+            asked_by: context.identity.caller().ok().flatten(),
+            changed: OnceCell::new(),
+            head: OnceCell::new(),
+            observe: &serving.options.observe,
+            is_batch: Cell::new(false),
+            telemetry: &self.telemetry,
+            record: context.record,
+            worker: context.worker,
+            has_errors: Cell::new(false),
+            scripts: served
+                .scripts
+                .as_ref()
+                .and_then(|scripts| scripts.as_ref().ok()),
+            offload: &self.offload,
+        };
+        note_caller(&run, context.identity);
+        run
+    }
+
     /// Tells of the response that a request has.
     pub(crate) async fn tell_answer(
         &self,
@@ -160,14 +182,12 @@ impl Gateway {
     ) -> Response<ResponseBody> {
         let told = run.answered(None, Stage::RouterResponse, &mut response);
         let told = told.await;
+        note_context(context, run);
         let mut response = match told {
             Ok(()) => response,
             Err(error) => refused(context, &error, media),
         };
-        // What replies said may be in it.
-        let held = run.memory.beside();
-        held.count(run.memory.used());
-        response.body_mut().hold_also(held);
+        run.hold(&mut response);
         response
     }
 
@@ -243,6 +263,18 @@ impl Gateway {
     }
 }
 
+/// Keeps the head of a request, if a later stage looks back at it.
+pub(crate) fn look_back(run: &CoprocessorRun<'_>, parts: &Parts) {
+    if run.scripts.is_some() || run.stages.looks_back() || !run.stages.plugins().is_empty() {
+        let path = parts.uri.path_and_query();
+        let _ = run.head.set(Box::new(RequestHead {
+            method: parts.method.clone(),
+            headers: parts.headers.clone(),
+            path: path.map_or_else(String::new, ToString::to_string),
+        }));
+    }
+}
+
 /// Reads what nobody needs, so that the connection can be used again.
 async fn leave<B: RequestBody>(parts: &Parts, onward: Onward<B>) {
     if let Onward::Arriving(body) = onward {
@@ -256,6 +288,23 @@ fn note_caller(run: &CoprocessorRun<'_>, identity: &Identity) {
         && caller.granted.authenticated
     {
         run.note(JWT_CLAIMS, &caller.claims);
+    }
+}
+
+/// Lets a caller keep what is granted beside the claims (API keys, certificates, trusted proxies): as long as it is of the
+/// same subject, and the claims that name scopes or policies say what they said.
+fn keep_granted(caller: &mut Caller, known: &Caller, read: &Caller) {
+    let (now, before) = (caller.claims.get("sub"), known.claims.get("sub"));
+    // Who has no subject is nobody in particular, and not the same nobody twice.
+    if now.is_none() || now != before {
+        return;
+    }
+    let (granted, read) = (&mut caller.granted, &read.granted);
+    if granted.scopes == read.scopes {
+        granted.scopes.clone_from(&known.granted.scopes);
+    }
+    if granted.policies == read.policies {
+        granted.policies.clone_from(&known.granted.policies);
     }
 }
 
@@ -273,13 +322,11 @@ fn changed_caller(run: &CoprocessorRun<'_>, identity: &Identity) -> Option<Ident
         (Some(Value::Object(claims)), Some(known)) if claims == known.claims => return None,
         (Some(Value::Object(claims)), known) => {
             let mut caller = Caller::proved(claims, run.stages.caller_options());
-            caller.end = known.and_then(|known| known.end);
             if let Some(known) = known {
+                // The credential ends when it does, whatever is said of it.
+                caller.end = ends_at(known);
                 let read = Caller::proved(known.claims.clone(), run.stages.caller_options());
-                // What is granted beside the claims (API keys, trusted proxies) is not read from them.
-                if read.granted != known.granted {
-                    caller.granted = known.granted.clone();
-                }
+                keep_granted(&mut caller, known, &read);
             }
             Some(Ok(Arc::new(caller)))
         }
@@ -290,4 +337,49 @@ fn changed_caller(run: &CoprocessorRun<'_>, identity: &Identity) -> Option<Ident
     let mut identity = identity.clone();
     identity.caller = caller.map(Box::new);
     Some(identity)
+}
+
+#[cfg(test)]
+mod tests {
+    use ogive_identity::CallerOptions;
+    use serde_json::json;
+
+    use super::*;
+
+    fn caller(claims: Value) -> Caller {
+        let Value::Object(claims) = claims else {
+            panic!("{claims}");
+        };
+        Caller::proved(claims, &CallerOptions::default())
+    }
+
+    #[test]
+    fn what_is_granted_beside_claims_is_that_of_the_same_subject_whose_scopes_nobody_changes() {
+        let read = caller(json!({ "sub": "key", "plan": "free" }));
+        let mut known = read.clone();
+        known.granted.scopes = vec!["write".into()];
+        known.granted.policies = vec!["staff".into()];
+        for (claims, scopes, policies) in [
+            (json!({ "sub": "key", "plan": "gold" }), &["write"][..], 1),
+            (json!({ "sub": "key", "scope": "read" }), &["read"], 1),
+            (json!({ "sub": "another" }), &[], 0),
+            (json!({ "plan": "gold" }), &[], 0),
+            (json!({ "sub": "another", "scope": "read" }), &["read"], 0),
+        ] {
+            let mut changed = caller(claims.clone());
+            keep_granted(&mut changed, &known, &read);
+            let granted: Vec<&str> = changed.granted.scopes.iter().map(|s| &**s).collect();
+            assert_eq!(granted, scopes, "{claims}");
+            assert_eq!(changed.granted.policies.len(), policies, "{claims}");
+        }
+        let read = caller(json!({ "plan": "free" }));
+        let mut known = read.clone();
+        known.granted.scopes = vec!["write".into()];
+        let mut changed = caller(json!({ "plan": "gold" }));
+        keep_granted(&mut changed, &known, &read);
+        assert!(
+            changed.granted.scopes.is_empty(),
+            "nobody says that it is the same one"
+        );
+    }
 }

@@ -3,20 +3,30 @@
 use std::{
     cell::{Cell, OnceCell, RefCell},
     sync::Arc,
+    time::Instant,
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, request::Parts};
+use http::{HeaderMap, Method, Response, request::Parts};
 use ogive_base::Reservation;
 use ogive_config::Client as PeerClient;
 use ogive_coprocessor::{ContextEntries, Stage};
 use ogive_identity::Caller;
 use ogive_script::Scripts;
+use ogive_server::ResponseBody;
+use ogive_telemetry::{Hook, HookOutcome, Record, Telemetry};
 use ogive_transport::Client;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::settings::{CoprocessorStages, StageSettings};
-use crate::shared::{identity::Identity, observe::ObserveOptions, offload::Offload};
+use super::{
+    body::has_errors,
+    plugins::LoadedPlugin,
+    settings::{CoprocessorStages, StageSettings},
+};
+use crate::shared::{
+    identity::Identity, observe_options::ObserveOptions, offload::Offload,
+    stage_observer::StageEvent, worker::WorkerState,
+};
 
 /// One HTTP request.
 pub(crate) struct CoprocessorRun<'a> {
@@ -45,6 +55,13 @@ pub(crate) struct CoprocessorRun<'a> {
     pub(crate) observe: &'a ObserveOptions,
     /// Whether several operations come in it.
     pub(crate) is_batch: Cell<bool>,
+    pub(crate) telemetry: &'a Telemetry,
+    /// The record of its request.
+    pub(crate) record: Option<&'a Record>,
+    /// What its thread has.
+    pub(crate) worker: &'a WorkerState,
+    /// Whether anything of what is answered has errors; noted if a condition looks at that.
+    pub(crate) has_errors: Cell<bool>,
 }
 
 /// What the client asked for, as later stages look back at it.
@@ -86,9 +103,20 @@ impl CoprocessorRun<'_> {
         self.scripts.filter(|scripts| scripts.has(stage))
     }
 
+    /// The components that are called at a stage.
+    pub(crate) fn plugins_at(
+        &self,
+        stage: Stage,
+    ) -> impl DoubleEndedIterator<Item = &LoadedPlugin> {
+        let plugins = self.stages.plugins().iter();
+        plugins.filter(move |of| of.plugin.is_at(stage))
+    }
+
     /// Whether anybody is asked at a stage.
     pub(crate) fn is_on(&self, stage: Stage) -> bool {
-        self.at(stage).is_some() || self.scripts_at(stage).is_some()
+        self.at(stage).is_some()
+            || self.scripts_at(stage).is_some()
+            || self.plugins_at(stage).next().is_some()
     }
 
     /// Whether anybody looks at bodies there.
@@ -96,6 +124,42 @@ impl CoprocessorRun<'_> {
         let scripts = self.scripts_at(stage).filter(|_| !stage.body_is_text());
         self.at(stage).is_some_and(StageSettings::looks_at_body)
             || scripts.is_some_and(|scripts| scripts.looks_at_bodies())
+            || self
+                .plugins_at(stage)
+                .any(|of| of.plugin.looks_at_body(stage))
+    }
+
+    /// Notes a call that began at `since`.
+    pub(crate) fn called(&self, hook: Hook, stage: Stage, outcome: HookOutcome, since: Instant) {
+        let of = (hook, stage.name());
+        let call = self.telemetry.hook_called(self.record, of, outcome, since);
+        self.worker.passed(|| StageEvent::Hook(&call));
+    }
+
+    /// Whether it has to be known at the end whether there are errors.
+    pub(crate) fn looks_at_errors(&self) -> bool {
+        self.at(Stage::RouterResponse)
+            .is_some_and(StageSettings::looks_at_errors)
+    }
+
+    /// Whether a response of GraphQL has errors.
+    pub(crate) fn sees_errors(&self, response: &Response<ResponseBody>) -> bool {
+        let body = response.body();
+        let mut pieces = body.pieces();
+        if let (Some(only), None) = (pieces.next(), pieces.next()) {
+            return has_errors(only);
+        }
+        self.memory.count(body.len());
+        let has_errors = has_errors(&body.to_vec());
+        self.memory.shrink(body.len());
+        has_errors
+    }
+
+    /// Lets a response hold what replies said, which may be in it.
+    pub(crate) fn hold(&self, response: &mut Response<ResponseBody>) {
+        let held = self.memory.beside();
+        held.count(self.memory.used());
+        response.body_mut().hold_also(held);
     }
 
     /// Whether anybody looks at requests to subgraphs, or at answers of them.

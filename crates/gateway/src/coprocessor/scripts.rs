@@ -4,7 +4,7 @@
 //! A call runs in the worker, within its budget. Where one has taken long, later ones of the same hook run beside the worker
 //! ([`Offload`](crate::shared::offload::Offload)), so that its neighbours wait for it once at most.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use http::{HeaderMap, StatusCode};
 use ogive_coprocessor::{
@@ -12,7 +12,7 @@ use ogive_coprocessor::{
     headers::{Peer, kept},
 };
 use ogive_script::{Exchange, Outcome, Scripts, exchange::Members};
-use ogive_telemetry::codes;
+use ogive_telemetry::{Hook, HookOutcome, codes};
 
 use super::{
     body,
@@ -36,6 +36,7 @@ impl CoprocessorRun<'_> {
             Ok(None) => return Ok(None),
             Err(error) => return Err(self.script_failed(stage, &error)),
         };
+        let since = Instant::now();
         let mut exchange = self.lent(scripts, message);
         let (exchange, outcome) = if hook.is_long() {
             exchange.context = self.entries.borrow().clone();
@@ -62,6 +63,12 @@ impl CoprocessorRun<'_> {
             }
             (exchange, outcome)
         };
+        let ended = match &outcome {
+            Ok(None) => HookOutcome::Continue,
+            Ok(Some(_)) => HookOutcome::Break,
+            Err(_) => HookOutcome::Failed,
+        };
+        self.called(Hook::Script, stage, ended, since);
         match outcome {
             Ok(None) => Ok(Some(change(exchange, message))),
             Ok(Some(ended)) => Ok(Some(ending(ended))),
@@ -91,22 +98,21 @@ impl CoprocessorRun<'_> {
         exchange.subgraph_request_id = id.unwrap_or_default().to_owned();
         exchange.subgraph = message.service_name.unwrap_or_default().to_owned();
         exchange.status = message.status_code.unwrap_or(200);
-        exchange.is_primary = !message.is_later_part;
         if let (true, Some(MessageBody::Json(json))) = (scripts.looks_at_bodies(), message.body) {
             exchange.body = Members::read(json).unwrap_or_default();
         }
         exchange
     }
 
-    /// Tells the operator that a script failed. The error ends the request.
+    /// The error ends the request, and whoever refuses that tells the operator why.
     pub(crate) fn script_failed(
         &self,
         stage: Stage,
         error: &dyn std::fmt::Display,
     ) -> RequestError {
-        tracing::error!(stage = stage.name(), cause = %error, id = self.id, "a script failed");
         RequestError {
             status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
+            cause: Some(self.cause(stage, error)),
             ..RequestError::http(codes::SCRIPT_FAILED, "the request could not be processed")
         }
     }
@@ -152,7 +158,7 @@ fn ending(ended: Outcome) -> Change {
 }
 
 /// Takes what was changed between two states over into a third.
-fn merge(before: &ContextEntries, after: &ContextEntries, into: &mut ContextEntries) {
+pub(super) fn merge(before: &ContextEntries, after: &ContextEntries, into: &mut ContextEntries) {
     let names: BTreeSet<&str> = before
         .iter()
         .chain(after.iter())

@@ -1,20 +1,34 @@
 //! What a configuration asks of a coprocessor, and the coprocessor that it is asked of.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    fmt::Write,
+    sync::{Arc, OnceLock},
+};
 
 use ogive_config::{
     Condition, Config, ContextWord, Http2Word, OnErrorWord, Selector, StageSelection,
 };
-use ogive_coprocessor::{ContextSelection, Coprocessor, CoprocessorOptions, Message, Stage};
+use ogive_coprocessor::{
+    ContextSelection, Coprocessor, CoprocessorOptions, Message, Stage,
+    entries::{OPERATION_KIND, OPERATION_NAME, REQUIRED_POLICIES},
+};
 use ogive_identity::CallerOptions;
 use ogive_schema::{
     Schema,
     print::{Applied, PrintOptions, print},
 };
 use ogive_script::{Limits, Program, ProgramError, Scripts};
-use ogive_transport::{CircuitBreaker, ClientTls, ClientTlsOptions, EndpointError, Http2};
+use ogive_telemetry::Hook;
+use ogive_transport::{
+    CircuitBreaker, ClientTls, ClientTlsOptions, EndpointError, Http2, SubgraphService,
+};
 
-use crate::{identify::caller_options::caller_options, schema::state::SchemaState};
+use super::plugins::{self, LoadedPlugin};
+use crate::{
+    identify::caller_options::caller_options,
+    schema::state::SchemaState,
+    shared::selectors::{Selected, is_met_by_known},
+};
 
 /// How a coprocessor is asked at the stages of a configuration.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,11 +42,26 @@ pub struct CoprocessorSettings {
     caller: CallerOptions,
     /// Scripts, which are asked beside it.
     program: Option<Program>,
+    /// Components, which are, too.
+    plugins: Vec<LoadedPlugin>,
+    /// What is asked in its place, in this process.
+    local: Option<EmbeddedCoprocessor>,
+}
+
+/// What is asked in place of a coprocessor.
+#[derive(Clone, Debug)]
+struct EmbeddedCoprocessor(Arc<dyn SubgraphService>);
+
+impl PartialEq for EmbeddedCoprocessor {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// One stage.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct StageSettings {
+    stage: Stage,
     pub(crate) selection: StageSelection,
     pub(crate) condition: Option<Condition>,
     pub(crate) context: ContextSelection,
@@ -57,18 +86,40 @@ impl StageSettings {
     }
     /// Whether it is told an entry of the context, or judged by it.
     pub(crate) fn sees(&self, entry: &str) -> bool {
-        let is = |selector: &&Selector| matches!(selector, Selector::RequestContext(name) if name == entry);
+        let is = |selector: &&Selector| self.is_entry(selector, entry);
         self.context.shown(entry).is_some() || self.selectors().iter().any(is)
+    }
+    /// Whether a selector names an entry of the context.
+    fn is_entry(&self, selector: &Selector, entry: &str) -> bool {
+        matches!(selector, Selector::RequestContext(name) if self.context.known(name) == entry)
     }
     /// Whether it is told the body, or judged by it.
     pub(crate) fn looks_at_body(&self) -> bool {
-        self.selection.body || self.selectors().contains(&&Selector::OnGraphqlError)
+        self.selection.body || (self.stage != Stage::RouterResponse && self.looks_at_errors())
+    }
+    /// Whether it is judged by whether there are errors.
+    pub(crate) fn looks_at_errors(&self) -> bool {
+        self.selectors().contains(&&Selector::OnGraphqlError)
     }
     /// Whether it is judged by what the operation is.
     pub(crate) fn looks_at_operation(&self) -> bool {
-        let operation = [Selector::OperationName, Selector::OperationKind];
-        let selectors = self.selectors();
-        operation.iter().any(|one| selectors.contains(&one))
+        let mut selectors = self.selectors().into_iter();
+        selectors.any(|selector| self.is_of_operation(selector))
+    }
+    fn is_of_operation(&self, selector: &Selector) -> bool {
+        matches!(selector, Selector::OperationName | Selector::OperationKind)
+            || [OPERATION_NAME, OPERATION_KIND]
+                .iter()
+                .any(|entry| self.is_entry(selector, entry))
+    }
+    /// Whether it may be told of a request of which it is not known yet what it asks, or else which policies that needs.
+    pub(crate) fn may_be_told(&self, of: &impl Selected, knows_operation: bool) -> bool {
+        let known = |selector: &Selector| {
+            (knows_operation || !self.is_of_operation(selector))
+                && !self.is_entry(selector, REQUIRED_POLICIES)
+        };
+        let condition = self.condition.as_ref();
+        condition.is_none_or(|condition| is_met_by_known(condition, of, &known) != Some(false))
     }
     fn selectors(&self) -> Vec<&Selector> {
         let condition = self.condition.as_ref();
@@ -77,8 +128,20 @@ impl StageSettings {
 }
 
 impl CoprocessorSettings {
-    /// The same with the scripts, which are read and tried. The error is for the operator.
+    /// The same with the scripts, which are read and tried, and the components. The error is for the operator.
     pub fn load(config: &Config) -> Result<Option<Self>, String> {
+        let settings = Self::with_scripts(config)?;
+        if config.plugins.is_empty() {
+            return Ok(settings);
+        }
+        let settings = settings.or_else(|| Self::made(config));
+        let mut settings = settings.ok_or("`coprocessor` has an unknown stage")?;
+        settings.plugins = plugins::load(config)?;
+        Ok(Some(settings))
+    }
+
+    /// The same with the scripts alone.
+    pub(crate) fn with_scripts(config: &Config) -> Result<Option<Self>, String> {
         let rhai = &config.rhai;
         let Some(folder) = &rhai.scripts else {
             return Ok(Self::new(config));
@@ -102,6 +165,11 @@ impl CoprocessorSettings {
         Self::made(config).filter(|settings| !settings.options.urls.is_empty())
     }
 
+    /// Asks something in this process in place of the coprocessor.
+    pub(crate) fn ask_locally(&mut self, service: Arc<dyn SubgraphService>) {
+        self.local = Some(EmbeddedCoprocessor(service));
+    }
+
     fn made(config: &Config) -> Option<Self> {
         let section = &config.coprocessor;
         let mut urls: Vec<Box<str>> = Vec::new();
@@ -116,6 +184,7 @@ impl CoprocessorSettings {
                 urls.len() - 1
             });
             stages[stage as usize] = Some(StageSettings {
+                stage,
                 condition: selection.condition.as_ref().map(|when| when.0.clone()),
                 context: context_selection(&selection.context),
                 url: at,
@@ -148,6 +217,8 @@ impl CoprocessorSettings {
             goes_on: section.on_error == OnErrorWord::Continue,
             caller: caller_options(&config.authentication.router.jwt),
             program: None,
+            plugins: Vec::new(),
+            local: None,
         })
     }
 }
@@ -174,7 +245,11 @@ impl CoprocessorStages {
     /// Begins to ask.
     fn start(settings: CoprocessorSettings) -> Self {
         let http2 = settings.options.http2;
+        let local = settings.local.clone();
         let coprocessor = Coprocessor::new(settings.options.clone(), |endpoint| {
+            if let Some(local) = &local {
+                endpoint.serve_locally(Arc::clone(&local.0));
+            }
             if endpoint.is_https() {
                 let tls = ClientTls::load(ClientTlsOptions::default(), http2);
                 endpoint.tls = tls
@@ -190,6 +265,10 @@ impl CoprocessorStages {
     /// What a stage is told; `None` if it is off.
     pub(crate) fn at(&self, stage: Stage) -> Option<&StageSettings> {
         self.settings.stages[stage as usize].as_ref()
+    }
+    /// The components that are asked beside it.
+    pub(crate) fn plugins(&self) -> &[LoadedPlugin] {
+        &self.settings.plugins
     }
     /// Whether requests go on if it fails.
     pub(crate) fn goes_on(&self) -> bool {
@@ -249,6 +328,34 @@ impl CoprocessorState {
             sdl: OnceLock::new(),
         })
     }
+    /// Who is called at which stage, for people.
+    pub(crate) fn shown(&self) -> String {
+        let scripts = self.scripts.as_ref();
+        let scripts = scripts.and_then(|scripts| scripts.as_ref().ok());
+        let mut out = String::new();
+        for stage in Stage::ALL {
+            let plugins = self.stages.plugins().iter();
+            for of in plugins.filter(|of| of.plugin.is_at(stage)) {
+                let _ = writeln!(out, "{}: {}", stage.name(), of.hook.word());
+            }
+            if scripts.is_some_and(|scripts| scripts.has(stage)) {
+                let _ = writeln!(out, "{}: {}", stage.name(), Hook::Script.word());
+            }
+            if let Some(at) = self.stages.at(stage) {
+                let when = match at.condition {
+                    Some(_) => ", if its condition is met",
+                    None => "",
+                };
+                let hook = Hook::Coprocessor.word();
+                let _ = writeln!(out, "{}: {hook}{when}", stage.name());
+            }
+        }
+        if let Some(Err(error)) = &self.scripts {
+            let _ = writeln!(out, "the scripts cannot be used with this schema: {error}");
+        }
+        out.push_str("(called with `--execute` only)");
+        out
+    }
     /// The schema that clients see; made when it is told for the first time.
     pub(crate) fn sdl(&self, api: &Schema) -> &str {
         self.sdl.get_or_init(|| sdl(api))
@@ -261,4 +368,41 @@ fn sdl(api: &Schema) -> String {
         ..PrintOptions::default()
     };
     print(api, &options)
+}
+
+#[cfg(test)]
+mod tests {
+    use ogive_base::SourceId;
+    use ogive_coprocessor::entries::OF_OPERATION;
+
+    use super::*;
+
+    #[test]
+    fn every_stage_of_the_configuration_is_one_of_the_protocol() {
+        let stage = "{ request: { headers: true }, response: { headers: true } }";
+        let yaml = format!(
+            "coprocessor: {{ url: 'http://localhost:1/', router: {stage}, supergraph: {stage}, execution: {stage}, \
+             subgraph: {{ all: {stage} }} }}"
+        );
+        let config = ogive_config::load(SourceId(0), &yaml, &|_| None).unwrap();
+        let settings = CoprocessorSettings::new(&config).unwrap();
+        assert!(settings.stages.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn the_configuration_knows_which_entries_are_of_an_operation() {
+        let is_good = |name: &str, context: &str| {
+            let yaml = format!(
+                "coprocessor: {{ url: 'http://localhost:1/', router: {{ request: {{ context: {context}, \
+                 condition: {{ exists: {{ request_context: '{name}' }} }} }} }} }}"
+            );
+            ogive_config::load(SourceId(0), &yaml, &|_| None).is_ok()
+        };
+        for name in OF_OPERATION {
+            let old = ContextSelection::Deprecated.shown(name).unwrap();
+            assert_ne!(old, name);
+            assert!(!is_good(name, "all") && !is_good(old, "true"), "{name}");
+            assert!(is_good(old, "all"), "{old}");
+        }
+    }
 }

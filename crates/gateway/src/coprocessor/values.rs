@@ -10,11 +10,14 @@ use ogive_coprocessor::{
     entries::{OPERATION_KIND, OPERATION_NAME},
 };
 use ogive_transport::first_text;
-use serde::de::IgnoredAny;
 use serde_json::{Value, value::RawValue};
 
-use super::run::{CoprocessorRun, OperationCoprocessor};
-use crate::shared::selectors::Selected;
+use super::{
+    body::has_errors,
+    run::{CoprocessorRun, OperationCoprocessor},
+    settings::StageSettings,
+};
+use crate::shared::selectors::{Selected, header_text, shown};
 
 /// One stage.
 pub(crate) struct StageValues<'a> {
@@ -22,6 +25,7 @@ pub(crate) struct StageValues<'a> {
     pub(crate) operation: Option<&'a OperationCoprocessor<'a>>,
     /// What is known there, selected or not.
     pub(crate) message: &'a Message<'a>,
+    pub(crate) settings: &'a StageSettings,
 }
 
 impl StageValues<'_> {
@@ -38,35 +42,47 @@ impl StageValues<'_> {
             None => None,
         }
     }
-    /// An entry of the context.
+    /// An entry of the context, by what it is called at the stage.
     fn entry(&self, name: &str) -> Option<Value> {
-        let own = self.operation.map(|operation| operation.own.borrow());
-        let own = own
-            .as_ref()
-            .and_then(|own| own.get(name))
-            .map(RawValue::get);
-        let text = match own {
-            Some(own) => own.to_owned(),
-            None => self.run.entries.borrow().get(name)?.get().to_owned(),
-        };
-        serde_json::from_str(&text).ok()
+        entry(self.run, self.operation, self.settings.context.known(name))
     }
     fn has_errors(&self) -> bool {
-        #[derive(serde::Deserialize)]
-        struct Errors {
-            errors: Option<Vec<IgnoredAny>>,
+        if self.message.stage == Stage::RouterResponse {
+            // What the client is sent may be a list, or framed as a stream.
+            return self.run.has_errors.get();
         }
-        let body = match self.message.body {
-            Some(MessageBody::Json(body) | MessageBody::Text(body)) => body,
-            None => return false,
-        };
-        let errors: Option<Errors> = serde_json::from_slice(body).ok();
-        errors.is_some_and(|found| found.errors.is_some_and(|errors| !errors.is_empty()))
+        match self.message.body {
+            Some(MessageBody::Json(body) | MessageBody::Text(body)) => has_errors(body),
+            None => false,
+        }
     }
-    fn header(headers: Option<&HeaderMap>, name: &str) -> Option<Cow<'static, str>> {
-        let value = headers?.get(name)?.to_str().ok()?;
-        Some(value.to_owned().into())
-    }
+}
+
+/// An entry of the context, that of an operation first.
+fn entry(
+    run: &CoprocessorRun<'_>,
+    operation: Option<&OperationCoprocessor<'_>>,
+    name: &str,
+) -> Option<Value> {
+    let own = operation.map(|operation| operation.own.borrow());
+    let own = own
+        .as_ref()
+        .and_then(|own| own.get(name))
+        .map(RawValue::get);
+    let text = match own {
+        Some(own) => own.to_owned(),
+        None => run.entries.borrow().get(name)?.get().to_owned(),
+    };
+    serde_json::from_str(&text).ok()
+}
+
+/// The same as a text; lists and objects are none.
+pub(crate) fn entry_of(
+    run: &CoprocessorRun<'_>,
+    operation: Option<&OperationCoprocessor<'_>>,
+    name: &str,
+) -> Option<Cow<'static, str>> {
+    scalar(entry(run, operation, name)?)
 }
 
 /// A scalar as a text.
@@ -84,15 +100,11 @@ impl Selected for StageValues<'_> {
         let is_of_subgraph = message.stage == Stage::SubgraphRequest;
         match selector {
             Selector::JwtClaim(claim) => self.run.caller()?.scalar(claim),
-            Selector::RequestHeader(name) => Self::header(self.request_headers(), name),
             Selector::ClientName => first_text(self.request_headers()?, &observe.client_names),
             Selector::ClientVersion => {
                 first_text(self.request_headers()?, &observe.client_versions)
             }
-            Selector::ClientAddress => Some(match self.run.address {
-                Client::At(address) => address.to_string().into(),
-                Client::Unix => "unix".into(),
-            }),
+            Selector::ClientAddress => Some(shown(self.run.address)),
             Selector::OperationName => scalar(self.entry(OPERATION_NAME)?),
             Selector::OperationKind => scalar(self.entry(OPERATION_KIND)?),
             Selector::RequestMethod => match (is_of_subgraph, self.run.head.get()) {
@@ -101,13 +113,14 @@ impl Selected for StageValues<'_> {
             },
             Selector::RequestContext(name) => scalar(self.entry(name)?),
             Selector::SubgraphName => message.service_name.map(Cow::Borrowed),
-            Selector::SubgraphRequestHeader(name) => {
-                Self::header(message.headers.filter(|_| is_of_subgraph), name)
-            }
-            Selector::ResponseHeader(name) => Self::header(message.headers, name),
             Selector::ResponseStatus => Some(message.status_code?.to_string().into()),
             Selector::OnGraphqlError => Some(self.has_errors().to_string().into()),
-            Selector::IsPrimaryResponse => Some((!message.is_later_part).to_string().into()),
+            Selector::RequestHeader(_)
+            | Selector::SubgraphRequestHeader(_)
+            | Selector::ResponseHeader(_) => {
+                let (headers, name) = self.headers(selector)?;
+                header_text(headers, name).map(|text| text.into_owned().into())
+            }
         }
     }
     fn items(&self, selector: &Selector) -> Vec<Cow<'_, str>> {
@@ -134,12 +147,21 @@ impl Selected for StageValues<'_> {
             Selector::RequestContext(name) => {
                 self.entry(name).is_some_and(|value| !value.is_null())
             }
-            // Whatever bytes it has.
-            Selector::RequestHeader(name) => self
-                .request_headers()
-                .is_some_and(|headers| headers.contains_key(name.as_str())),
             _ => self.text(selector).is_some(),
         }
+    }
+    fn headers<'a>(&'a self, selector: &'a Selector) -> Option<(&'a HeaderMap, &'a str)> {
+        let message = self.message;
+        let (headers, name) = match selector {
+            Selector::RequestHeader(name) => (self.request_headers(), name),
+            Selector::SubgraphRequestHeader(name) => {
+                let is_there = message.stage == Stage::SubgraphRequest;
+                (message.headers.filter(|_| is_there), name)
+            }
+            Selector::ResponseHeader(name) => (message.headers, name),
+            _ => return None,
+        };
+        Some((headers?, name))
     }
     fn client(&self) -> Option<Client> {
         Some(self.run.address)

@@ -27,8 +27,14 @@ impl Gateway {
         if let Some(metrics) = &self.telemetry.metrics {
             metrics.authenticated(caller.as_ref().err().map(|error| error.code().as_str()));
         }
+        if let (Some(record), Ok(caller)) = (context.record, &caller)
+            && let Some(rules) = &serving.options.observe.attributes
+        {
+            rules.note_caller(record, caller);
+        }
         Some(Identity {
             caller: Some(Box::new(caller)),
+            is_proved: true,
             api_key: identity.api_key.clone(),
             ..Identity::like(identity)
         })
@@ -67,6 +73,7 @@ impl Gateway {
             telemetry: &self.telemetry,
             record: None,
             coprocessor: None,
+            error_rules: serving.state.options.error_rules.as_deref(),
         };
         let options = &serving.options;
         // Whoever guesses tokens is slowed down as with requests.
@@ -92,6 +99,7 @@ impl Gateway {
             telemetry: &self.telemetry,
             record: None,
             coprocessor: None,
+            error_rules: serving.state.options.error_rules.as_deref(),
         };
         let known = pin!(self.known(&serving, context)).await?;
         known.caller().ok().flatten()

@@ -36,6 +36,17 @@ impl Credential {
     }
 }
 
+/// Who can say whether a credential holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Provider {
+    /// This process: API keys and certificates.
+    Local,
+    /// Key sets of issuers.
+    Keys,
+    /// The endpoint that is asked about opaque tokens.
+    Introspection,
+}
+
 impl Authentication {
     /// What a request has brought, to be kept; `None` if that was nothing.
     pub(crate) fn credential(&self, parts: &Parts, identity: &Identity) -> Option<Credential> {
@@ -68,6 +79,15 @@ impl Authentication {
             api_key,
             certificate,
         })
+    }
+
+    /// Who can say whether what was kept still holds.
+    pub(crate) fn provider_of(&self, kept: &Credential) -> Provider {
+        match &kept.token {
+            None => Provider::Local,
+            Some(token) if self.is_opaque(token) => Provider::Introspection,
+            Some(_) => Provider::Keys,
+        }
     }
 
     /// Who asks now by what was kept; `None` if it says nothing any more.

@@ -62,8 +62,10 @@ pub(crate) struct RevocableOperation {
     pub(crate) known: OnceLock<Arc<Caller>>,
     /// What was decided of policies, if any were.
     pub(crate) demands: Option<Demands>,
-    /// Since when nobody can say whether it may go on.
-    pub(crate) unanswered_since: Mutex<Option<Instant>>,
+    /// Since when it is asked in vain whether the credential still holds.
+    pub(crate) credential_unanswered: Mutex<Option<Instant>>,
+    /// Likewise what is decided of the policies.
+    pub(crate) policies_unanswered: Mutex<Option<Instant>>,
 }
 
 /// What was decided of policies.

@@ -102,6 +102,26 @@ impl AuthenticationOptions {
             _ => CHALLENGE,
         }
     }
+    /// Where tokens are looked for.
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+    /// Where it is looked for what says who asks, for people.
+    pub(crate) fn places(&self) -> String {
+        let mut places: Vec<String> = self
+            .credentials
+            .sources
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        if let Some((name, _)) = &self.api_keys {
+            places.push(format!("the header `{name}` (API keys)"));
+        }
+        if self.certificate.is_some() {
+            places.push("the client certificate".to_owned());
+        }
+        places.join(", ")
+    }
     /// The header that API keys are in, if there are any.
     pub(crate) fn api_key_header(&self) -> Option<&HeaderName> {
         self.api_keys.as_ref().map(|(name, _)| name)
@@ -259,6 +279,16 @@ impl Authentication {
     pub(crate) fn is_for(&self, options: &AuthenticationOptions) -> bool {
         self.options == *options
     }
+    /// What it was asked for.
+    pub(crate) fn options(&self) -> &AuthenticationOptions {
+        &self.options
+    }
+    /// Waits until each key set was asked for once, whatever came of that.
+    pub(crate) async fn tried(&self) {
+        for source in self.jwt.iter().flat_map(Authenticator::sources) {
+            source.tried().await;
+        }
+    }
     /// What judges tokens.
     pub fn jwt(&self) -> Option<&Authenticator> {
         self.jwt.as_ref()
@@ -380,15 +410,21 @@ impl Authentication {
         shown.filter(|_| !is_spoken_for)
     }
 
+    /// Whether only its issuer can read a token.
+    pub(crate) fn is_opaque(&self, token: &str) -> bool {
+        match (&self.jwt, &self.introspection) {
+            (Some(_), other) => other.is_some() && !is_jwt(token),
+            (None, _) => true,
+        }
+    }
+
     /// Who judges a token.
     fn found(&self, token: &str) -> Found {
-        match (&self.jwt, &self.introspection) {
-            (Some(jwt), other) if other.is_none() || is_jwt(token) => {
-                match jwt.recall(token, now()) {
-                    Ok(caller) => Found::Settled(Ok(caller)),
-                    Err(digest) => Found::Token(token.to_owned(), digest),
-                }
-            }
+        match &self.jwt {
+            Some(jwt) if !self.is_opaque(token) => match jwt.recall(token, now()) {
+                Ok(caller) => Found::Settled(Ok(caller)),
+                Err(digest) => Found::Token(token.to_owned(), digest),
+            },
             _ => Found::Opaque(token.to_owned()),
         }
     }

@@ -313,8 +313,8 @@ pub(crate) fn prepare_operation_for(
     Ok(PreparedOperation {
         delivery,
         cost,
-        answer_costs: OnceLock::new(),
         facts: OnceLock::new(),
+        usage: OnceLock::new(),
         labels: labels_of(&state.supergraph, &operation),
         variants: Mutex::default(),
         document,

@@ -13,7 +13,7 @@ use http::{HeaderMap, header};
 use hyper::body::Body;
 use ogive_base::Reservation;
 use ogive_net::encoding::{self, DecodeError, Encoding};
-use ogive_server::drain_body::linger;
+use ogive_server::drain_body::{linger, read_refused};
 use ogive_telemetry::codes;
 
 use crate::{
@@ -68,10 +68,14 @@ pub(crate) async fn whole_body<B: RequestBody>(
     memory: &Reservation,
     exceeded: &mut Exceeded,
 ) -> Result<Bytes, RequestError> {
-    let encoding = Encoding::of(headers).map_err(|name| {
-        let message = format!("the encoding `{}` is not supported", clip(&name));
-        RequestError::http(codes::UNSUPPORTED_MEDIA_TYPE, message)
-    })?;
+    let encoding = match Encoding::of(headers) {
+        Ok(encoding) => encoding,
+        Err(name) => {
+            let message = format!("the encoding `{}` is not supported", clip(&name));
+            read_refused(headers, body).await;
+            return Err(RequestError::http(codes::UNSUPPORTED_MEDIA_TYPE, message));
+        }
+    };
     let body = read_body(headers, body, limits, memory, exceeded).await?;
     match encoding {
         Some(encoding) => decoded(encoding, &body, limits, memory).await,

@@ -4,6 +4,7 @@
 //! The executor's output program has written the data already; what is left is the frame: status, media type and
 //! body. A response with errors in single fields is still 200, because the request was executed.
 
+pub(crate) mod error_rules;
 pub mod expose;
 pub(crate) mod parts;
 pub(crate) mod refusal;

@@ -18,8 +18,10 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
 use ogive_base::Reservation;
+use ogive_config::Client;
 use ogive_execute::incremental::{
-    CompletedGroup, GroupData, GroupValues, IncrementalForm, Payload, PendingGroup,
+    CompletedGroup, GroupData, GroupValues, IncrementalForm, IncrementalOutput, Payload,
+    PendingGroup,
 };
 use ogive_identity::Caller;
 use ogive_plan::Claims;
@@ -30,10 +32,13 @@ use ogive_server::{
 };
 use ogive_stream::{multipart, sse};
 use ogive_telemetry::Telemetry;
+use ogive_transport::FetchAdmission;
 
 use tokio::sync::Notify;
 
 use crate::{
+    admit::{operation::TakenRates, subgraph_rates::FetchRates},
+    charge::OperationCost,
     execute::execute_in_parts,
     gateway::Gateway,
     identify::revocation::{Revocable, RevocationGuard, Revoked},
@@ -50,9 +55,12 @@ use crate::{
         IncrementalMedia, Media, PartFraming, StreamMedia, event_form, incremental_media,
     },
     shared::panic::contained,
+    shared::stage_observer::StageEvent,
     shared::worker::WorkerState,
     subscribe::SubscriberSlot,
+    subscribe::end::{EndLine, EndLog, ending},
     subscribe::format::errors_of,
+    usage::UsedOperation,
 };
 
 /// The boundary between parts: what Apollo's gateways use, and what clients take where none is named.
@@ -69,18 +77,53 @@ pub(crate) struct Kept {
     planned: Arc<PlannedOperation>,
     headers: HeaderMap,
     caller: Option<Arc<Caller>>,
+    client: Option<Client>,
     claims: Claims,
     /// The part of the schema that the caller may see.
     view: Option<Arc<Schema>>,
     worker: Rc<WorkerState>,
     telemetry: Arc<Telemetry>,
+    /// How it ends if all that was made of it is taken.
+    ending: Rc<Cell<&'static str>>,
     memory: Reservation,
     /// Headers that the response has anyway.
     added: HeaderMap,
     /// Subgraphs that are not asked.
     refused: Option<Vec<RefusedSubgraph>>,
+    /// What is settled when all of it has left.
+    settling: Option<Box<PendingCost>>,
+    gateway: Option<Arc<Gateway>>,
     /// Ends it when its credential is withdrawn, if it can be.
     end: Option<(Arc<PartsEnd>, RevocationGuard)>,
+}
+
+/// What is known of the cost of an answer before it is there. In a box, because most operations have none, and room for
+/// it is moved with every one.
+pub(crate) struct PendingCost {
+    pub(crate) cost: Option<OperationCost>,
+    pub(crate) taken: TakenRates,
+    pub(crate) used: Option<Box<UsedOperation>>,
+}
+
+impl PendingCost {
+    /// `None` if nothing is counted.
+    pub(crate) fn of(
+        cost: Option<OperationCost>,
+        taken: Option<TakenRates>,
+        used: Option<Box<UsedOperation>>,
+    ) -> Option<Box<PendingCost>> {
+        let is_none = cost.is_none() && taken.is_none() && used.is_none();
+        let taken = taken.unwrap_or_default();
+        (!is_none).then(|| Box::new(PendingCost { cost, taken, used }))
+    }
+    fn settle(self, telemetry: &Telemetry, gateway: Option<&Gateway>, output: &IncrementalOutput) {
+        let counted = self.cost.zip(output.cost);
+        let unused = counted.map_or(0, |(cost, actual)| cost.settle_sent(telemetry, actual));
+        if let Some(gateway) = gateway {
+            self.taken.settle(unused, &gateway.admission);
+        }
+        UsedOperation::finish(self.used, output.errors_total, unused);
+    }
 }
 
 /// Ends an answer from another thread.
@@ -134,7 +177,7 @@ impl InParts {
         run: &OperationRun<'_>,
         prepared: Prepared,
         planned: Arc<PlannedOperation>,
-        gateway: &Gateway,
+        (gateway, settling): (&Gateway, Option<Box<PendingCost>>),
     ) -> Kept {
         let context = run.context;
         let end = Arc::<PartsEnd>::default();
@@ -147,14 +190,18 @@ impl InParts {
             planned,
             headers: context.headers_to_send().clone(),
             caller: context.shared_caller().cloned(),
+            client: context.client(),
             claims: context.claims().clone(),
             view: context.shared_view().cloned(),
             worker: self.worker,
             telemetry: Arc::clone(&gateway.telemetry),
+            ending: Rc::new(Cell::new("complete")),
             end: watch.map(|watch| (end, watch)),
             memory: run.memory.beside(),
             added: context.take_added(),
             refused: context.refused().map(<[_]>::to_vec),
+            settling,
+            gateway: gateway.handle_of(),
         }
     }
 }
@@ -210,6 +257,8 @@ pub(crate) async fn respond_in_parts(
     let incremental = kept.media;
     let form = incremental.form;
     let mut added = std::mem::take(&mut kept.added);
+    let telemetry = Arc::clone(&kept.telemetry);
+    let end = Rc::clone(&kept.ending);
     let (sender, receiver) = channel(AHEAD_BYTES_MAX);
     let first: First = Rc::default();
     let mut work: Work = Box::pin(work(kept, incremental, Rc::clone(&first), sender));
@@ -240,14 +289,18 @@ pub(crate) async fn respond_in_parts(
             let framing = incremental.framing;
             let mut start = framing.start();
             framing.write(&mut start, &payload.to_json(form));
+            let line = telemetry.access.is_some().then(EndLine::default);
             let body = PartBody {
                 framing,
                 start: Some(start.into()),
                 work: (!is_over).then_some(work),
                 receiver,
                 is_complete: false,
+                end,
+                end_log: line.clone().map(|line| EndLog::new(telemetry, line)),
             };
-            framed(ResponseBody::of_parts(Box::pin(body)), incremental)
+            let response = framed(ResponseBody::of_parts(Box::pin(body)), incremental);
+            ending(response, line)
         }
     };
     if !added.is_empty() {
@@ -269,8 +322,14 @@ pub(crate) fn only_in_parts(
     for piece in whole.body().pieces() {
         json.extend_from_slice(piece);
     }
-    json.pop();
-    json.extend_from_slice(b",\"hasNext\":false}");
+    // What others say in its place may have white space behind it, and may be empty.
+    let end = json.iter().rposition(|byte| *byte == b'}');
+    json.truncate(end.unwrap_or_default());
+    let last = json.iter().rfind(|byte| !byte.is_ascii_whitespace());
+    if last.is_some_and(|byte| *byte != b'{') {
+        json.push(b',');
+    }
+    json.extend_from_slice(b"\"hasNext\":false}");
     let framing = incremental.framing;
     let mut body = framing.start();
     framing.write(&mut body, &json);
@@ -290,10 +349,14 @@ async fn work(
     first: First,
     mut sender: PartSender,
 ) -> Result<(), RequestError> {
-    let context = OperationContext::new(&kept.headers)
+    let mut context = OperationContext::new(&kept.headers)
         .asked_by(kept.caller)
+        .observed_by(kept.worker.observer())
         .told_to(&kept.telemetry)
         .counted_in(&kept.memory);
+    if let Some(client) = kept.client {
+        context = context.of_client(client);
+    }
     context.note_decided(kept.claims);
     if let Some(view) = kept.view {
         context.note_view(view);
@@ -301,12 +364,23 @@ async fn work(
     if let Some(refused) = kept.refused {
         context.refuse(refused);
     }
+    let gateway = kept.gateway;
+    let serving = gateway.as_ref().map(|gateway| gateway.serving.load_full());
+    let operation = Arc::clone(&kept.prepared.operation);
+    let rates = gateway
+        .as_deref()
+        .zip(serving.as_deref())
+        .and_then(|(gateway, serving)| FetchRates::of(gateway, serving, &context, &operation));
+    let admission = rates.as_ref().map(|rates| rates as &dyn FetchAdmission);
     let end = kept.end;
     let (is_begun, pending) = (Cell::new(false), RefCell::new(Vec::new()));
     let executed = {
         let send = async |payload: Payload, headers: Option<HeaderMap>| {
             is_begun.set(true);
             note_pending(&mut pending.borrow_mut(), &payload);
+            if let Some(observer) = context.observer() {
+                observer.passed(&StageEvent::Part(&payload.to_json(form)));
+            }
             if let Some(headers) = headers {
                 *first.borrow_mut() = Some((payload, headers));
                 return true;
@@ -320,7 +394,7 @@ async fn work(
             kept.prepared,
             &kept.planned,
             &context,
-            &kept.worker,
+            (&kept.worker, admission),
             form,
             send,
         );
@@ -342,6 +416,7 @@ async fn work(
         // Nothing has left yet, so it is refused like any other.
         Err(error) if !is_begun.get() => return Err(error),
         Err(error) => {
+            kept.ending.set("revoked");
             let mut part = Vec::new();
             let last = last_payload(pending.into_inner(), form, &error);
             framing.write(&mut part, &last.to_json(form));
@@ -350,8 +425,16 @@ async fn work(
             return Ok(());
         }
     };
+    if let Some(Ok(output)) = &executed {
+        context.passed(|| StageEvent::ExecuteInParts(&kept.planned, output));
+    }
     match executed {
-        Some(Ok(output)) if output.is_complete => Ok(()),
+        Some(Ok(output)) if output.is_complete => {
+            if let Some(settling) = kept.settling {
+                settling.settle(&kept.telemetry, gateway.as_deref(), &output);
+            }
+            Ok(())
+        }
         Some(Err(error)) => Err(error),
         // Whoever takes what came for the whole answer would be wrong.
         Some(Ok(_)) | None => {
@@ -449,6 +532,21 @@ struct PartBody {
     work: Option<Work>,
     receiver: PartReceiver,
     is_complete: bool,
+    /// How it ends.
+    end: Rc<Cell<&'static str>>,
+    /// What logs its end, if anybody wants that.
+    end_log: Option<EndLog>,
+}
+
+impl PartBody {
+    /// Notes a part, or how it ended.
+    fn note(&mut self, end: Option<&'static str>) {
+        match (&mut self.end_log, end) {
+            (Some(log), Some(end)) => log.end(end),
+            (Some(log), None) => log.sent(1),
+            (None, _) => {}
+        }
+    }
 }
 
 impl Stream for PartBody {
@@ -457,6 +555,7 @@ impl Stream for PartBody {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         if let Some(start) = this.start.take() {
+            this.note(None);
             return Poll::Ready(Some(Ok(start)));
         }
         if let Some(work) = &mut this.work
@@ -467,13 +566,19 @@ impl Stream for PartBody {
         match Pin::new(&mut this.receiver).poll_next(cx) {
             Poll::Ready(None) if !this.is_complete => {
                 this.is_complete = true;
+                this.note(Some(this.end.get()));
                 let mut end = Vec::new();
                 this.framing.end(&mut end);
                 Poll::Ready((!end.is_empty()).then(|| Ok(end.into())))
             }
             Poll::Ready(Some(Err(error))) => {
                 this.is_complete = true;
+                this.note(Some("failed"));
                 Poll::Ready(Some(Err(error)))
+            }
+            Poll::Ready(Some(Ok(part))) => {
+                this.note(None);
+                Poll::Ready(Some(Ok(part)))
             }
             step => step,
         }

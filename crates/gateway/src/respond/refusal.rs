@@ -8,7 +8,7 @@ use ogive_telemetry::{spans, stop_span};
 use crate::{
     gateway::Gateway,
     options::GatewayOptions,
-    respond::framed,
+    respond::{error_rules::ErrorRewrites, framed},
     shared::context::RequestContext,
     shared::error::RequestError,
     shared::failures,
@@ -27,15 +27,14 @@ impl Gateway {
         let is_wanted = context.record.is_none()
             && (self.telemetry.is_on() || observe.is_on())
             && parts.method != Method::OPTIONS;
-        let own = is_wanted.then(|| self.record(observe, parts));
+        let own = is_wanted.then(|| self.record(options, parts));
         let context = RequestContext {
             record: own.as_ref().or(context.record),
             ..context
         };
         let mut response = refused(context, error, media_of(parts));
         if let Some(record) = &own {
-            let client = context.identity.client;
-            self.end(options, record, parts, client, &mut response);
+            self.end(options, record, parts, context.identity, &mut response);
         }
         response
     }
@@ -49,11 +48,23 @@ pub(crate) fn refused(
 ) -> Response<ResponseBody> {
     let _span = stop_span!(spans::RESPOND).entered();
     failures::refused(context.telemetry, context.record, error);
-    refuse(error, media)
+    if let Some(run) = context.coprocessor {
+        run.has_errors.set(true);
+    }
+    refuse_by(context.error_rules, error, media)
 }
 
 /// The response to a refused request.
 pub(crate) fn refuse(error: &RequestError, media: Media) -> Response<ResponseBody> {
+    refuse_by(None, error, media)
+}
+
+/// The same by rules for what clients are told.
+fn refuse_by(
+    rules: Option<&ErrorRewrites>,
+    error: &RequestError,
+    media: Media,
+) -> Response<ResponseBody> {
     // Clients from before the status told anything take every other status for a broken connection.
     let status = match media {
         Media::LegacyJson | Media::Stream(_) if error.well_formed && error.status < 500 => {
@@ -61,7 +72,7 @@ pub(crate) fn refuse(error: &RequestError, media: Media) -> Response<ResponseBod
         }
         _ => StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     };
-    let mut response = framed(status, media, Bytes::from(error.to_json()).into());
+    let mut response = framed(status, media, Bytes::from(error.to_json_by(rules)).into());
     // A cache that keeps what nothing is said about must not keep, for instance, that a document is not known yet.
     let never = HeaderValue::from_static("no-store");
     response.headers_mut().insert(header::CACHE_CONTROL, never);

@@ -4,6 +4,7 @@ pub mod cors;
 pub mod dev_diagnostics;
 pub(crate) mod graphiql;
 pub(crate) mod health;
+pub mod static_responses;
 
 use std::sync::atomic::Ordering;
 
@@ -58,7 +59,8 @@ impl Gateway {
             *response.status_mut() = StatusCode::NO_CONTENT;
             return Destination::Answered(response);
         }
-        if let Some(id) = document_path(options, path) {
+        // With the endpoint at `/` every path is one of a document.
+        if let Some(id) = document_path(options, path).filter(|_| !is_own(options, path)) {
             return Destination::Graphql(Some(id));
         }
         if path == options.graphql_path {
@@ -68,7 +70,9 @@ impl Gateway {
                 return Destination::Graphql(None);
             }
         }
-        if asks_for_websocket(&parts.headers) && options.is_websocket(path) {
+        // Over HTTP/2 it is one by then, too.
+        let is_get = parts.method == Method::GET;
+        if is_get && asks_for_websocket(&parts.headers) && options.is_websocket(path) {
             return Destination::Graphql(None);
         }
         if let Some(id) = options.callback_id(path) {
@@ -164,6 +168,19 @@ fn document_path<'p>(options: &GatewayOptions, path: &'p str) -> Option<&'p str>
         id.strip_prefix('/')?
     };
     (!id.is_empty() && !id.contains('/')).then_some(id)
+}
+
+/// Whether a path is one that the gateway has something at besides GraphQL.
+fn is_own(options: &GatewayOptions, path: &str) -> bool {
+    let health = options.health_paths.as_ref();
+    let is_page = options.homepage_path.as_ref().is_some_and(|homepage| {
+        path == homepage || path == graphiql::STATE || graphiql::asset(path).is_some()
+    });
+    is_page
+        || health.is_some_and(|(live, ready)| path == live || path == ready)
+        || (options.dev_diagnostics.is_some() && path == dev_diagnostics::PATH)
+        || options.is_websocket(path)
+        || options.callback_id(path).is_some()
 }
 
 fn not_found_or_allowed(path: &str, options: &GatewayOptions) -> RequestError {

@@ -4,7 +4,7 @@
 
 use ogive_config::{
     AuthenticationOptions, AuthorizationOptions, Config, CoprocessorOptions, OperationRuleOptions,
-    OverrideLabelOptions, PersistedQueriesOptions, RhaiOptions, tls::TlsOptions,
+    OverrideLabelOptions, PersistedQueriesOptions, PluginSection, RhaiOptions, tls::TlsOptions,
 };
 
 /// Those parts.
@@ -18,6 +18,7 @@ pub(crate) struct Access {
     operation_rules: Vec<OperationRuleOptions>,
     coprocessor: CoprocessorOptions,
     rhai: RhaiOptions,
+    plugins: Vec<PluginSection>,
 }
 
 impl Access {
@@ -31,6 +32,7 @@ impl Access {
             operation_rules: config.limits.operation_rules.clone(),
             coprocessor: config.coprocessor.clone(),
             rhai: config.rhai.clone(),
+            plugins: config.plugins.clone(),
         }
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn brokers_text(supergraph: &Supergraph, plan: &Plan, out: &mut Strin
     }
 }
 
-fn settings(config: &Config) -> Result<Settings, String> {
+pub(crate) fn settings(config: &Config) -> Result<Settings, String> {
     let events = &config.events;
     let patience = Reconnect {
         attempts: config.subscription.max_reconnect_attempts,

@@ -4,18 +4,22 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use http::{HeaderName, HeaderValue};
 use ogive_config::{
-    ClientsOptions, CompressionWord, Config, EventProtocolWord, HeaderAlgorithm, HeaderSelector,
-    Http2Word, Limit, ReuseWord, Selector,
+    AttributeSource, ClientsOptions, CompressionWord, Config, EventProtocolWord, HeaderAlgorithm,
+    HeaderSelector, Http2Word, Limit, ReuseWord, Selector,
 };
 use ogive_execute::{RequestLimits, Reuse};
 use ogive_transport::{
-    CallbackSource, CircuitBreaker, Encoding, Endpoint, EventProtocol, EventSource, HeaderRule,
-    HeaderRules, Hedge, Http2, Merge, NameMatch, OutlierEjection, Reconnect, ResponseHeaderRule,
-    ResponseHeaderRules, Retry, Traffic,
+    CallbackSource, CircuitBreaker, ClientValue, ConditionalEndpoint, Encoding, Endpoint,
+    EventProtocol, EventSource, ExtensionValue, HeaderRule, HeaderRules, Hedge, Http2, Merge,
+    NameMatch, OutlierEjection, Reconnect, RequestExtension, RequestExtensions, ResponseHeaderRule,
+    ResponseHeaderRules, Retry, TemplatePart, Traffic,
 };
 
-use super::signers::{own_headers, signer};
-use crate::tls::subgraph_tls;
+use super::{
+    conditions::{ClientHeaders, condition},
+    signers::{own_headers, signer},
+};
+use crate::{shared::attributes::looks_at_answers, tls::subgraph_tls};
 
 /// One subgraph.
 pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
@@ -105,18 +109,50 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
         .owning(own_headers(config, name)),
     );
     let answers = config.response_header_rules(name);
-    endpoint.response_headers =
-        ResponseHeaderRules::new(answers.filter_map(response_header_rule).collect());
-    // A coprocessor may send its requests elsewhere, and be told the headers of answers.
-    let hooks = &config.coprocessor.subgraph.all;
-    if endpoint.is_https() || hooks.request.0.is_on() || config.rhai.scripts.is_some() {
+    let answers = answers.filter_map(response_header_rule);
+    endpoint.response_headers = ResponseHeaderRules::new(answers.collect());
+    if endpoint.is_https() || may_go_elsewhere(config) {
         endpoint.tls = subgraph_tls(config, name, http2);
     }
-    endpoint.keeps_headers = hooks.response.0.headers || config.rhai.scripts.is_some();
+    endpoint.extensions = extensions(config, name);
+    endpoint.keeps_headers = keeps_headers(config);
     endpoint.events = event_source(config, name);
     endpoint.signer = signer(config, name);
     endpoint.shows_errors = config.includes_subgraph_errors(name);
+    add_elsewhere(config, name, http2, &mut endpoint);
     endpoint
+}
+
+/// The other URLs of a subgraph, and what has to hold of requests that go there.
+fn add_elsewhere(config: &Config, name: &str, http2: Http2, endpoint: &mut Endpoint) {
+    let clients = &config.telemetry.clients;
+    let rules = config.subgraph_urls(name).map(|(when, url)| {
+        let mut there = endpoint.at(&url.0);
+        if there.is_https() {
+            there.tls = subgraph_tls(config, name, http2);
+        }
+        ConditionalEndpoint {
+            when: condition(when, clients),
+            endpoint: there,
+        }
+    });
+    let rules = rules.collect();
+    endpoint.elsewhere = rules;
+}
+
+/// Whether a coprocessor, a script or a component may send requests to another place.
+fn may_go_elsewhere(config: &Config) -> bool {
+    let is_told = config.coprocessor.subgraph.all.request.0.is_on();
+    is_told || config.rhai.scripts.is_some() || !config.plugins.is_empty()
+}
+
+/// Whether anybody looks at the headers of answers.
+fn keeps_headers(config: &Config) -> bool {
+    let is_told = config.coprocessor.subgraph.all.response.0.headers;
+    is_told
+        || config.rhai.scripts.is_some()
+        || !config.plugins.is_empty()
+        || looks_at_answers(config)
 }
 
 /// How a subgraph sends events; `None` if subscriptions are off.
@@ -187,12 +223,6 @@ fn header_rule(rule: &ogive_config::HeaderRule, clients: &ClientsOptions) -> Opt
         } => {
             let (name, default) = (header_name(name)?, default.as_deref());
             let default = default.and_then(|v| HeaderValue::from_str(v).ok());
-            let names = |names: &[ogive_config::HeaderName]| {
-                names
-                    .iter()
-                    .filter_map(|name| header_name(&name.0))
-                    .collect()
-            };
             let from = match from {
                 Selector::JwtClaim(path) => {
                     let path = path.as_str().into();
@@ -202,10 +232,17 @@ fn header_rule(rule: &ogive_config::HeaderRule, clients: &ClientsOptions) -> Opt
                         default,
                     });
                 }
-                Selector::ClientName => names(&clients.name_headers),
-                Selector::ClientVersion => names(&clients.version_headers),
-                // The configuration refuses others.
-                _ => return None,
+                Selector::ClientName => ClientHeaders::new(clients).names,
+                Selector::ClientVersion => ClientHeaders::new(clients).versions,
+                other => {
+                    // The configuration refuses others.
+                    let value = client_value(other)?;
+                    return Some(HeaderRule::InsertValue {
+                        name,
+                        value,
+                        default,
+                    });
+                }
             };
             HeaderRule::InsertFirst {
                 name,
@@ -213,8 +250,84 @@ fn header_rule(rule: &ogive_config::HeaderRule, clients: &ClientsOptions) -> Opt
                 default,
             }
         }
+        ogive_config::HeaderRule::InsertTemplate {
+            name,
+            template,
+            default,
+        } => HeaderRule::InsertTemplate {
+            name: header_name(name)?,
+            parts: template
+                .iter()
+                .map(|part| template_part(part, clients))
+                .collect::<Option<_>>()?,
+            default: default
+                .as_deref()
+                .and_then(|v| HeaderValue::from_str(v).ok()),
+        },
+        ogive_config::HeaderRule::When(when, rule) => HeaderRule::When(
+            condition(when, clients),
+            Box::new(header_rule(rule, clients)?),
+        ),
         ogive_config::HeaderRule::Remove(from) => HeaderRule::Remove(selector(from)?),
     })
+}
+
+fn template_part(
+    part: &ogive_config::TemplatePart,
+    clients: &ClientsOptions,
+) -> Option<TemplatePart> {
+    let selector = match part {
+        ogive_config::TemplatePart::Text(text) => {
+            return Some(TemplatePart::Text(text.as_str().into()));
+        }
+        ogive_config::TemplatePart::Selector(selector) => selector,
+    };
+    Some(match selector {
+        Selector::JwtClaim(path) => TemplatePart::Claim(path.as_str().into()),
+        Selector::RequestHeader(name) => TemplatePart::Header(header_name(name)?),
+        Selector::ClientName => TemplatePart::First(ClientHeaders::new(clients).names),
+        Selector::ClientVersion => TemplatePart::First(ClientHeaders::new(clients).versions),
+        other => TemplatePart::Known(client_value(other)?),
+    })
+}
+
+fn client_value(selector: &Selector) -> Option<ClientValue> {
+    Some(match selector {
+        Selector::ClientAddress => ClientValue::Address,
+        Selector::OperationName => ClientValue::OperationName,
+        Selector::OperationKind => ClientValue::OperationKind,
+        _ => return None,
+    })
+}
+
+/// What requests say in their extensions.
+fn extensions(config: &Config, subgraph: &str) -> RequestExtensions {
+    let (members, clients) = (
+        config.traffic(subgraph).request_extensions,
+        &config.telemetry.clients,
+    );
+    let names = |names: &[ogive_config::HeaderName]| {
+        let names = names.iter().filter_map(|name| header_name(&name.0));
+        ExtensionValue::ClientText(names.collect())
+    };
+    let members = members.0.iter().filter_map(|(name, member)| {
+        let value = match &member.from {
+            AttributeSource::Static(text) => ExtensionValue::Static(text.as_str().into()),
+            AttributeSource::Selector(selector) => match selector {
+                Selector::JwtClaim(path) => ExtensionValue::Claim(path.as_str().into()),
+                Selector::RequestHeader(name) => ExtensionValue::Header(header_name(name)?),
+                Selector::ClientName => names(&clients.name_headers),
+                Selector::ClientVersion => names(&clients.version_headers),
+                other => ExtensionValue::Known(client_value(other)?),
+            },
+        };
+        Some(RequestExtension {
+            name: name.as_str().into(),
+            value,
+            default: member.default.as_deref().map(Into::into),
+        })
+    });
+    RequestExtensions(members.collect())
 }
 
 fn response_header_rule(rule: &ogive_config::ResponseHeaderRule) -> Option<ResponseHeaderRule> {

@@ -223,6 +223,18 @@ impl Observer for Timed<'_> {
             next.sending(*theirs, headers);
         }
     }
+    fn sent(&self, number: u32, headers: &HeaderMap) {
+        let asked = self.asked.borrow();
+        if let (Some(next), Some((theirs, ..))) = (self.next, asked.get(number as usize)) {
+            next.sent(*theirs, headers);
+        }
+    }
+    fn answered_with(&self, number: u32, headers: &HeaderMap) {
+        let asked = self.asked.borrow();
+        if let (Some(next), Some((theirs, ..))) = (self.next, asked.get(number as usize)) {
+            next.answered_with(*theirs, headers);
+        }
+    }
     fn identity(&self, to: &mut Vec<u8>) {
         if let Some(next) = self.next {
             next.identity(to);

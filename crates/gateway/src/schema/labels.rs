@@ -3,7 +3,7 @@
 //! Labels are settled before planning, and only those that can matter to the operation enter the key of its plan. One draw
 //! decides about all percentages of a request: whoever is among the first 5 % is among the first 20 % too, so `n`
 //! labels make at most `n + 1` plans of an operation, and fields that move together in one schema move together for
-//! one client. With `sticky_by` the draw is a hash of a header's value, the same in every process.
+//! one client. With `sticky_by` the draw is a hash of what a selector says, the same in every process.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -12,12 +12,15 @@ use std::{
 
 use http::HeaderMap;
 use ogive_base::BitSet;
-use ogive_config::{Config, LabelShare};
+use ogive_config::{Config, LabelShare, Selector};
 use ogive_federation::Supergraph;
 use ogive_operation::Operation;
 use ogive_plan::stable_hash;
 
-use crate::schema::fingerprint::{Part, rests_on};
+use crate::{
+    schema::fingerprint::{Part, rests_on},
+    shared::selectors::Selected,
+};
 
 /// How the labels of one schema are settled.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ pub struct Labels {
     /// By label: for which part of requests it is on.
     shares: Vec<LabelShare>,
     header: Option<Box<str>>,
-    sticky_by: Option<Box<str>>,
+    sticky_by: Option<Selector>,
     random: RandomState,
     drawn: AtomicU64,
 }
@@ -48,7 +51,7 @@ impl Labels {
                 .collect(),
             names,
             header: options.header.as_ref().map(|h| h.0.as_str().into()),
-            sticky_by: options.sticky_by.as_ref().map(|h| h.0.as_str().into()),
+            sticky_by: options.sticky_by.as_ref().map(|by| by.0.clone()),
             random: RandomState::new(),
             drawn: AtomicU64::new(0),
         }
@@ -63,7 +66,7 @@ impl Labels {
     }
 
     /// Those of `labels` that are on for a request.
-    pub fn on(&self, labels: &[u32], headers: &HeaderMap) -> BitSet {
+    pub(crate) fn on(&self, labels: &[u32], headers: &HeaderMap, asked: &dyn Selected) -> BitSet {
         let mut draw = None;
         let on = |label: &&u32| {
             let at = **label as usize;
@@ -76,7 +79,7 @@ impl Labels {
             match share.0 {
                 0.0 => false,
                 100.0 => true,
-                percent => *draw.get_or_insert_with(|| self.draw(headers)) < percent,
+                percent => *draw.get_or_insert_with(|| self.draw(headers, asked)) < percent,
             }
         };
         let labels = labels.iter();
@@ -95,13 +98,17 @@ impl Labels {
     }
 
     /// A number from 0 up to 100, exclusive.
-    fn draw(&self, headers: &HeaderMap) -> f64 {
-        let key = self
-            .sticky_by
-            .as_ref()
-            .and_then(|name| headers.get(&**name));
-        let bits = match key {
-            Some(value) => mixed(stable_hash(value.as_bytes())),
+    fn draw(&self, headers: &HeaderMap, asked: &dyn Selected) -> f64 {
+        let hash = match self.sticky_by.as_ref() {
+            // Whatever bytes it has.
+            Some(Selector::RequestHeader(name)) => {
+                headers.get(name).map(|value| stable_hash(value.as_bytes()))
+            }
+            Some(by) => asked.text(by).map(|text| stable_hash(text.as_bytes())),
+            None => None,
+        };
+        let bits = match hash {
+            Some(hash) => mixed(hash),
             None => self
                 .random
                 .hash_one(self.drawn.fetch_add(1, Ordering::Relaxed)),
@@ -154,4 +161,44 @@ pub(crate) fn labels_of(supergraph: &Supergraph, operation: &Operation) -> Box<[
         .filter_map(|source| source.overrides?.1)
         .collect();
     found.iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ogive_identity::{Caller, CallerOptions};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whoever a claim names gets the same, whatever headers a client makes up; chance decides for those it does not name.
+    #[test]
+    fn a_claim_decides_about_parts_of_requests_and_no_header_does() {
+        let labels = Labels {
+            names: vec!["percent(20)".into()],
+            shares: vec![LabelShare(20.0)],
+            header: None,
+            sticky_by: Some(Selector::JwtClaim("sub".into())),
+            random: RandomState::new(),
+            drawn: AtomicU64::new(0),
+        };
+        let is_on = |sub: Option<usize>, header: usize| {
+            let mut claims = serde_json::Map::new();
+            claims.extend(sub.map(|sub| ("sub".to_owned(), json!(sub.to_string()))));
+            let caller = Caller::proved(claims, &CallerOptions::default());
+            let mut headers = HeaderMap::new();
+            headers.insert("sub", header.into());
+            !labels.on(&[0], &headers, &caller).is_empty()
+        };
+        let by_claim = |sub| (0..20).map(move |header| is_on(Some(sub), header));
+        let mut on = 0;
+        for sub in 0..500 {
+            let first = is_on(Some(sub), 0);
+            assert!(by_claim(sub).all(|again| again == first));
+            on += usize::from(first);
+        }
+        // A hash decides, so the number is always the same; about a fifth.
+        assert!((60..140).contains(&on), "{on}");
+        let chances = (0..200).filter(|_| is_on(None, 0)).count();
+        assert!((1..200).contains(&chances), "{chances}");
+    }
 }

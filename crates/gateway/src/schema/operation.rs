@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use ogive_base::BitSet;
-use ogive_cost::{AnswerCosts, Program};
+use ogive_cost::Program;
 use ogive_operation::Operation;
 use ogive_plan::Plan;
 use ogive_syntax::{Document, ast::OperationDefinition};
@@ -12,8 +12,9 @@ use ogive_syntax::{Document, ast::OperationDefinition};
 use crate::{
     schema::canonical::Binding,
     schema::operation_rules::OperationFacts,
+    schema::operation_usage::OperationUsage,
     schema::plan_cache::{PlanSlot, SharedPlan},
-    schema::plan_costs::PlanCosts,
+    schema::plan_costs::{PlanCosts, PlanOutputCosts},
     schema::split_fetch::SplitFetch,
 };
 
@@ -42,10 +43,10 @@ pub struct PreparedOperation {
     pub exceeded: Box<[&'static str]>,
     /// What it costs; `None` if nobody asks.
     pub cost: Option<Box<Program>>,
-    /// What its answers cost, once somebody asks.
-    pub answer_costs: OnceLock<Box<AnswerCosts>>,
     /// What rules ask about it, once one does.
     pub facts: OnceLock<Box<OperationFacts>>,
+    /// What is kept for those who count its use, once somebody does.
+    pub(crate) usage: OnceLock<Box<OperationUsage>>,
     /// The plan; set by stop 3.
     pub planned: ArcSwapOption<PlannedOperation>,
     /// Override labels that can matter to its plan, by index; none for most operations.
@@ -55,11 +56,6 @@ pub struct PreparedOperation {
 }
 
 impl PreparedOperation {
-    /// What its answers cost.
-    pub(crate) fn answer_costs(&self) -> &AnswerCosts {
-        let made = || Box::new(AnswerCosts::new(&self.operation));
-        self.answer_costs.get_or_init(made)
-    }
     /// Its name.
     pub(crate) fn name(&self) -> Option<&str> {
         let name = self.definition.name?;
@@ -115,6 +111,8 @@ pub struct PlannedOperation {
     pub(crate) slot: Arc<PlanSlot>,
     /// What it costs, once somebody asks.
     pub(crate) costs: OnceLock<PlanCosts>,
+    /// What its answers cost, likewise.
+    pub(crate) output_costs: OnceLock<Box<PlanOutputCosts>>,
 }
 
 impl PlannedOperation {
@@ -127,6 +125,7 @@ impl PlannedOperation {
             shared,
             slot,
             costs: OnceLock::new(),
+            output_costs: OnceLock::new(),
         }
     }
     /// The same operation with what its slot holds now.

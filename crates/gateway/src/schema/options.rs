@@ -1,9 +1,9 @@
 //! How requests are treated on their way through the five stops, as a configuration asks for it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ogive_config::{BatchingWord, Config, IntrospectionWord, Limit, Measured, PlanProfile};
-use ogive_execute::{ExecuteLimits, ExecuteOptions, NamedSubgraphs};
+use ogive_execute::{ErrorRules, ExecuteLimits, ExecuteOptions, NamedSubgraphs};
 use ogive_federation::Supergraph;
 use ogive_operation::{NormaliseLimits, ValidationLimits};
 use ogive_planner::{Batching, PlanOptions, Profile};
@@ -14,6 +14,7 @@ use crate::{
     authorize::EnforceOptions,
     prepare::operation_limits::{OperationLimits, tokens},
     receive::ReceiveLimits,
+    respond::error_rules::ErrorRewrites,
     schema::endpoints::reuse,
     shared::memory,
 };
@@ -34,6 +35,8 @@ pub struct PipelineOptions {
     pub tell: ExecuteOptions,
     /// Members of `extensions` that clients see of errors of subgraphs, besides `code`.
     pub error_extensions: Vec<Box<str>>,
+    /// What clients are told of errors in place of what happened; `None`: what happened.
+    pub(crate) error_rules: Option<Arc<ErrorRewrites>>,
     /// Whether `__schema` and `__type` are answered; default true.
     pub introspection: bool,
     /// What becomes of operations that ask for what their callers may not see.
@@ -83,6 +86,10 @@ impl Default for PrepareLimits {
 }
 
 impl PipelineOptions {
+    /// What clients are told of errors, as the executor asks for it.
+    pub(crate) fn error_rules(&self) -> Option<&dyn ErrorRules> {
+        self.error_rules.as_deref().map(|rules| rules as _)
+    }
     /// The planning options that a configuration asks for.
     pub fn planning(config: &Config) -> PlanOptions {
         PlanOptions {
@@ -188,6 +195,7 @@ impl PipelineOptions {
                 let names = config.include_subgraph_errors.extensions.iter();
                 names.map(|name| name.as_str().into()).collect()
             },
+            error_rules: ErrorRewrites::new(config).map(Arc::new),
             tell: ExecuteOptions {
                 subgraph_error_extensions: {
                     let mut names = config.include_subgraph_errors.extensions.iter();

@@ -130,6 +130,10 @@ impl PlanSlot {
             claimed: AtomicU64::new(0),
         })
     }
+    /// What operations have in common for which this plan is: their canonical form, and the labels that are on.
+    pub(crate) fn key(&self) -> &Arc<[u8]> {
+        &self.key
+    }
     /// The plan for new requests.
     pub fn current(&self) -> Arc<SharedPlan> {
         self.current.load_full()

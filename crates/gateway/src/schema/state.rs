@@ -12,7 +12,7 @@ use ogive_base::BitSet;
 use ogive_config::Config;
 use ogive_federation::Supergraph;
 use ogive_planner::PlanOptions;
-use ogive_transport::Endpoint;
+use ogive_transport::{Endpoint, SubgraphService};
 
 use crate::{
     authorize as authorization,
@@ -138,6 +138,14 @@ impl SchemaState {
 }
 
 impl SchemaState {
+    /// Lets something in this process answer for a subgraph, in place of HTTP. Whether there is such a subgraph.
+    pub fn serve_locally(&mut self, name: &str, service: Arc<dyn SubgraphService>) -> bool {
+        let Some(endpoint) = self.endpoints.iter_mut().find(|one| *one.name == *name) else {
+            return false;
+        };
+        endpoint.serve_locally(service);
+        true
+    }
     /// The endpoint of a subgraph for sources of events; they have it together.
     pub(crate) fn event_endpoint(&self, subgraph: u32) -> Option<Arc<[Endpoint; 1]>> {
         let endpoint = self.endpoints.get(subgraph as usize)?;

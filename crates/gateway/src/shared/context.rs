@@ -23,6 +23,7 @@ pub(crate) use crate::shared::identity::Identity;
 use crate::{
     coprocessor::run::{CoprocessorRun, OperationCoprocessor},
     receive::uploads::Entry,
+    respond::error_rules::ErrorRewrites,
     shared::cost_transport::{CostTransport, RefusedSubgraph},
     shared::measured::Exceeded,
     shared::stage_observer::{StageEvent, StageObserver},
@@ -42,6 +43,25 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) record: Option<&'a Record>,
     /// Who is told of it, if anybody is.
     pub(crate) coprocessor: Option<&'a CoprocessorRun<'a>>,
+    /// What clients are told of errors in place of what happened.
+    pub(crate) error_rules: Option<&'a ErrorRewrites>,
+}
+
+impl RequestContext<'_> {
+    /// Says that a stage is behind it, if anybody watches the worker.
+    pub(crate) fn passed<'p>(&self, stage: impl FnOnce() -> StageEvent<'p>) {
+        self.worker.passed(stage);
+    }
+    /// Likewise, with a text for people.
+    pub(crate) fn note(&self, stage: &'static str, text: impl Fn() -> String) {
+        self.worker.passed(|| StageEvent::Other(stage, &text));
+    }
+    /// Whether nothing may be sent: it ends where it would be executed.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.worker
+            .observer()
+            .is_some_and(StageObserver::is_dry_run)
+    }
 }
 
 /// One GraphQL operation.

@@ -3,8 +3,8 @@
 use std::future::ready;
 
 use ogive_execute::{
-    EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan, SubgraphRequest,
-    Transport, TransportFuture,
+    ErrorRules, EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan,
+    SubgraphRequest, Transport, TransportFuture,
 };
 use ogive_telemetry::codes;
 
@@ -81,6 +81,9 @@ impl Transport for CostTransport<'_> {
     }
     fn names_service(&self, subgraph: u32) -> bool {
         self.transport.names_service(subgraph)
+    }
+    fn error_rules(&self) -> Option<&dyn ErrorRules> {
+        self.transport.error_rules()
     }
     fn failed(&self, failure: &FailureReport<'_>) {
         self.transport.failed(failure);

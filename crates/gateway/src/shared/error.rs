@@ -3,14 +3,18 @@
 //! Everything that is wrong with a request before it is executed ends here; errors of single fields are the
 //! executor's. Messages are safe for clients: whatever only operators may see is logged, never carried.
 
+use std::borrow::Cow;
+
+use bytes::Bytes;
 use ogive_base::{
     Diagnostic, OutOfMemory, SourceId, bounded, bounded_string, diagnostic::line_column,
     foreign::MESSAGE_BYTES_MAX,
 };
+use ogive_execute::{ErrorRules, ShownError};
 use ogive_failure::{ErrorCode, codes};
 use ogive_json::write_string;
 
-use crate::shared::rate_state::RateState;
+use crate::{respond::error_rules::ErrorRewrites, shared::rate_state::RateState};
 
 /// What a client is asked for that brings nothing (RFC 6750, section 3).
 pub(crate) const CHALLENGE: &str = "Bearer realm=\"graphql\"";
@@ -43,6 +47,8 @@ pub struct RequestError {
     pub challenge: Option<Box<str>>,
     /// At least one.
     pub errors: Vec<GraphqlError>,
+    /// What only operators are told of why.
+    pub(crate) cause: Option<Box<str>>,
 }
 
 /// One entry of `errors`.
@@ -81,6 +87,7 @@ impl RequestError {
                 code,
                 numbers: Vec::new(),
             }],
+            cause: None,
         }
     }
     /// An error of a well-formed GraphQL request, with the status of its code.
@@ -113,18 +120,23 @@ impl RequestError {
             rate: None,
             challenge: None,
             errors,
+            cause: None,
         }
     }
 
     /// The response body.
     pub fn to_json(&self) -> Vec<u8> {
+        self.to_json_by(None)
+    }
+    /// The same by rules for what clients are told.
+    pub(crate) fn to_json_by(&self, rules: Option<&ErrorRewrites>) -> Vec<u8> {
         let mut out = Vec::with_capacity(128 * self.errors.len());
         out.extend_from_slice(b"{\"errors\":[");
         for (i, error) in self.errors.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
-            error.write(&mut out);
+            error.write(rules, &mut out);
         }
         out.extend_from_slice(b"]}");
         out
@@ -185,9 +197,30 @@ pub(crate) fn internal() -> RequestError {
 }
 
 impl GraphqlError {
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, rules: Option<&ErrorRewrites>, out: &mut Vec<u8>) {
+        let members = self.numbers.iter();
+        let members = members.map(|(name, number)| format!("\"{name}\":{number},"));
+        let mut extensions = Bytes::from(members.collect::<String>());
+        let mut code = Cow::Borrowed(self.code.as_str());
+        let mut message = Cow::Owned(String::new());
+        if let Some(rules) = rules {
+            message = Cow::Owned(self.message.clone());
+            rules.rewrite(&mut ShownError {
+                subgraph: None,
+                path: &[],
+                code: &mut code,
+                message: &mut message,
+                extensions: &mut extensions,
+                names_service: false,
+            });
+        }
         out.extend_from_slice(b"{\"message\":");
-        write_string(out, &self.message);
+        let shown = if rules.is_some() {
+            &*message
+        } else {
+            &*self.message
+        };
+        write_string(out, shown);
         if !self.locations.is_empty() {
             out.extend_from_slice(b",\"locations\":[");
             for (i, (line, column)) in self.locations.iter().enumerate() {
@@ -201,9 +234,10 @@ impl GraphqlError {
             out.push(b']');
         }
         out.extend_from_slice(b",\"extensions\":{\"code\":");
-        write_string(out, self.code.as_str());
-        for (name, number) in &self.numbers {
-            out.extend_from_slice(format!(",\"{name}\":{number}").as_bytes());
+        write_string(out, &code);
+        if let Some(members) = extensions.strip_suffix(b",") {
+            out.push(b',');
+            out.extend_from_slice(members);
         }
         out.extend_from_slice(b"}}");
     }

@@ -44,9 +44,10 @@ impl Reporter for Telling<'_> {
 /// What a failure is called, and how urgent it is. An error that a subgraph reports is its own affair, unless it could
 /// not understand the gateway or was not well itself.
 fn judge(failure: &FailureReport<'_>) -> (&'static str, Urgency) {
+    let code = ErrorCode::find(failure.code);
     if failure.is_reported {
         let is_ours = matches!(
-            ErrorCode::find(failure.code),
+            code,
             Some(codes::GRAPHQL_PARSE_FAILED | codes::GRAPHQL_VALIDATION_FAILED)
         );
         let is_unwell = failure.status.is_some_and(|status| status >= 500);
@@ -57,7 +58,10 @@ fn judge(failure: &FailureReport<'_>) -> (&'static str, Urgency) {
         };
         return ("a subgraph reported an error", urgency);
     }
-    match ErrorCode::find(failure.code) {
+    match code {
+        Some(codes::EVENT_INCOMPLETE | codes::EVENT_MALFORMED) => {
+            ("an event cannot be used", Urgency::Warn)
+        }
         Some(codes::SUBREQUEST_MISSING_ENTITY) => {
             ("a subgraph does not know an entity", Urgency::Info)
         }
@@ -78,7 +82,7 @@ pub(crate) fn refused(telemetry: &Telemetry, record: Option<&Record>, error: &Re
         record.refused(first.code.as_str());
     }
     telemetry.failed(&FailureLine {
-        cause: &first.message,
+        cause: error.cause.as_deref().unwrap_or(&first.message),
         status: Some(error.status),
         record,
         ..FailureLine::new(REFUSED, urgency(first.code), first.code.as_str())

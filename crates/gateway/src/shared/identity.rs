@@ -18,6 +18,8 @@ pub(crate) struct Identity {
     /// What is known of the caller, or why it cannot be believed, which refuses what is GraphQL; `None` if nobody looked. In
     /// a box, because most requests have none.
     pub(crate) caller: Option<Box<Result<Arc<Caller>, RequestError>>>,
+    /// Whether the caller is known by what the client brings, not by what a proxy says of it.
+    pub(crate) is_proved: bool,
     /// What it brings as its API key, which is in the headers no more.
     pub(crate) api_key: Box<[HeaderValue]>,
 }
@@ -29,6 +31,7 @@ impl Identity {
             peer,
             client: peer.client(),
             caller: None,
+            is_proved: false,
             api_key: Box::default(),
         }
     }

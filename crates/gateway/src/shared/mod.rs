@@ -1,5 +1,6 @@
 //! What all stages use.
 
+pub(crate) mod attributes;
 pub mod context;
 pub(crate) mod cost_transport;
 pub mod error;
@@ -11,6 +12,7 @@ pub mod measured;
 pub mod media;
 pub mod memory;
 pub mod observe;
+pub mod observe_options;
 pub mod offload;
 pub(crate) mod operation_values;
 pub(crate) mod panic;

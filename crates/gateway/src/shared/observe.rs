@@ -4,128 +4,36 @@
 //! it noted goes into the [`Record`] of the HTTP request.
 
 use std::{
+    borrow::Cow,
     cell::{Cell, RefCell, RefMut},
     io,
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use ogive_base::bounded_name;
-use ogive_config::{Config, LogFormat};
+use ogive_config::{Config, LogFormat, Selector};
 use ogive_execute::FailureReport;
+use ogive_failure::{ErrorCode, codes};
+use ogive_server::ResponseBody;
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,
     access::{Field, LineFormat},
     metrics::MetricsOptions,
-    operation::ClientIdentity,
     propagation::Propagation,
     timeline,
     traces::TracingOptions,
 };
-use ogive_transport::{Answered, Endpoint, Observer, first_text};
+use ogive_transport::{Answered, Endpoint, Observer};
 
+use crate::coprocessor::values::entry_of;
+pub use crate::shared::observe_options::ObserveOptions;
 use crate::shared::{
+    context::OperationContext,
     error::RequestError,
+    operation_values::RequestValues,
     stage_observer::{StageEvent, StageObserver},
 };
-
-/// Longest id of a request that a client may choose.
-const REQUEST_ID_MAX: usize = 128;
-
-/// What can change while the process runs.
-#[derive(Clone, Debug, Default)]
-pub struct ObserveOptions {
-    /// The header in which the id of a request travels; `None`: requests have none.
-    pub request_id: Option<HeaderName>,
-    /// Which clients see where the time went.
-    pub execution_trace: Option<ExecutionTrace>,
-    /// Headers in which clients say what they are called: the first that is there counts.
-    pub client_names: Vec<HeaderName>,
-    /// Likewise their version.
-    pub client_versions: Vec<HeaderName>,
-}
-
-/// The header that asks for the execution trace, and what it must say.
-#[derive(Clone, Debug)]
-pub struct ExecutionTrace {
-    header: HeaderName,
-    secret: Box<[u8]>,
-}
-
-impl ObserveOptions {
-    /// The options that a configuration asks for.
-    pub fn new(config: &Config) -> Self {
-        let telemetry = &config.telemetry;
-        let name = |name: &ogive_config::HeaderName| HeaderName::from_bytes(name.0.as_bytes()).ok();
-        let trace = &telemetry.execution_trace;
-        let names = |list: &[ogive_config::HeaderName]| list.iter().filter_map(name).collect();
-        ObserveOptions {
-            request_id: name(&telemetry.request_id.header).filter(|_| telemetry.request_id.enabled),
-            execution_trace: name(&trace.header).filter(|_| trace.enabled).map(|header| {
-                ExecutionTrace {
-                    header,
-                    secret: trace.secret.as_deref().unwrap_or("true").as_bytes().into(),
-                }
-            }),
-            client_names: names(&telemetry.clients.name_headers),
-            client_versions: names(&telemetry.clients.version_headers),
-        }
-    }
-    /// What the client of a request is called, if it says so.
-    pub(crate) fn client_of(&self, headers: &HeaderMap) -> Option<Box<ClientIdentity>> {
-        let (name, version) = (&self.client_names, &self.client_versions);
-        let (name, version) = (first_text(headers, name), first_text(headers, version));
-        if name.is_none() && version.is_none() {
-            return None;
-        }
-        // Labels of metrics, and attributes of spans.
-        Some(Box::new(ClientIdentity {
-            name: name.unwrap_or_default().into(),
-            version: version.unwrap_or_default().into(),
-        }))
-    }
-    /// Whether requests need a record although nothing is exported.
-    pub(crate) fn is_on(&self) -> bool {
-        self.request_id.is_some() || self.execution_trace.is_some()
-    }
-    /// The header with which everybody gets the execution trace, if there is one.
-    pub(crate) fn open_trace(&self) -> Option<&str> {
-        let trace = self.execution_trace.as_ref()?;
-        (&*trace.secret == b"true").then(|| trace.header.as_str())
-    }
-    /// Whether this client gets the execution trace.
-    pub(crate) fn traces(&self, headers: &HeaderMap) -> bool {
-        let Some(trace) = &self.execution_trace else {
-            return false;
-        };
-        let sent = headers.get(&trace.header).map(HeaderValue::as_bytes);
-        // In constant time: how long it takes must not tell how much of a guess was right.
-        sent.is_some_and(|sent| {
-            sent.len() == trace.secret.len()
-                && sent
-                    .iter()
-                    .zip(&trace.secret)
-                    .fold(0, |acc, (a, b)| acc | (a ^ b))
-                    == 0
-        })
-    }
-    /// The id of a request: the client's, if it is one, else `make`'s.
-    pub(crate) fn id_of(
-        &self,
-        headers: &HeaderMap,
-        make: impl FnOnce() -> u128,
-    ) -> Option<HeaderValue> {
-        let name = self.request_id.as_ref()?;
-        let fine = |value: &&HeaderValue| {
-            let bytes = value.as_bytes();
-            (1..=REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
-        };
-        match headers.get(name).filter(fine) {
-            Some(value) => Some(value.clone()),
-            None => HeaderValue::from_str(&format!("{:032x}", make())).ok(),
-        }
-    }
-}
 
 /// What a configuration asks to be counted, traced and logged, of a process that was built from a commit, if that is known.
 /// The error is for the operator.
@@ -139,6 +47,7 @@ pub fn telemetry(config: &Config, commit: Option<&'static str>) -> Result<Teleme
         metrics_on.then(|| {
             Metrics::new(MetricsOptions {
                 cardinality_limit: metrics.common.cardinality_limit.get(),
+                attribute_values_max: metrics.common.attribute_values_max.get(),
                 operation_names: metrics.common.operation_names,
                 clients: metrics.common.clients,
                 bounds_ns: metrics.common.buckets.0.clone(),
@@ -169,30 +78,40 @@ pub fn telemetry(config: &Config, commit: Option<&'static str>) -> Result<Teleme
 
 fn access_log(config: &Config) -> Result<AccessLog, String> {
     let access = &config.telemetry.access_log;
-    let fields: Result<Vec<Field>, String> = access
-        .fields
-        .iter()
-        .map(|word| {
-            Field::parse(word).ok_or_else(|| {
-                let known: Vec<&str> = Field::ALL.iter().map(|f| f.word()).collect();
-                format!(
-                    "`telemetry.access_log.fields` has no field `{word}`; there are {}",
-                    known.join(", ")
-                )
-            })
-        })
-        .collect();
+    // The configuration has no others.
+    let fields = access.fields.iter().filter_map(|word| Field::parse(word));
     let format = match access.format {
         LogFormat::Json => LineFormat::Json,
         LogFormat::Text => LineFormat::Text,
     };
     let path = access.path.as_deref();
-    AccessLog::start(path, format, fields?).map_err(|error: io::Error| {
+    AccessLog::start(path, format, fields.collect()).map_err(|error: io::Error| {
         format!(
             "cannot write the access log `{}`: {error}",
             path.unwrap_or("-")
         )
     })
+}
+
+/// What an operation gets.
+#[derive(Clone, Copy)]
+pub(crate) enum Answer<'a> {
+    /// All of it is there.
+    Whole,
+    /// Parts or events follow its response.
+    GoesOn,
+    /// None.
+    Refused(&'a RequestError),
+}
+
+impl<'a> Answer<'a> {
+    pub(crate) fn of(answer: &'a Result<Response<ResponseBody>, RequestError>) -> Self {
+        match answer {
+            Ok(response) if response.body().is_in_parts() => Answer::GoesOn,
+            Ok(_) => Answer::Whole,
+            Err(error) => Answer::Refused(error),
+        }
+    }
 }
 
 /// Notes what becomes of one operation.
@@ -202,10 +121,13 @@ pub(crate) struct Watch<'a> {
     /// Header and value that go on to subgraphs.
     request_id: Option<(&'a HeaderName, &'a HeaderValue)>,
     operation: RefCell<Operation>,
+    options: &'a ObserveOptions,
     /// When the stop began that it is at.
     from: Cell<Duration>,
     /// The request to a subgraph that was answered last.
     last: Cell<Option<u32>>,
+    /// The code of what went wrong first.
+    failed: Cell<Option<ErrorCode>>,
 }
 
 impl<'a> Watch<'a> {
@@ -214,6 +136,7 @@ impl<'a> Watch<'a> {
         Watch {
             from: Cell::new(started),
             record,
+            options,
             tracing: record.tracing(),
             request_id: options.request_id.as_ref().zip(record.request_id.as_ref()),
             operation: RefCell::new(Operation {
@@ -221,6 +144,7 @@ impl<'a> Watch<'a> {
                 ..Operation::default()
             }),
             last: Cell::new(None),
+            failed: Cell::new(None),
         }
     }
     /// The same for an event of a subscription.
@@ -240,13 +164,54 @@ impl<'a> Watch<'a> {
         operation
     }
     /// It is done, or refused.
-    pub(crate) fn finish(self, refused: Option<&RequestError>, endpoints: &[Endpoint]) {
-        let mut operation = self.operation.into_inner();
-        if let Some(error) = refused {
+    pub(crate) fn finish(
+        &self,
+        context: &OperationContext<'_>,
+        answered: Answer<'_>,
+        endpoints: &[Endpoint],
+    ) {
+        let mut operation = self.operation.take();
+        if let Answer::Refused(error) = answered {
             operation.errors = error.errors.len();
             operation.code = error.errors.first().map(|e| e.code.as_str());
         }
+        if let Some(rules) = &self.options.attributes {
+            let subgraph = |index| name(endpoints, index).to_owned();
+            let find = |from: &Selector| self.find(from, context);
+            let goes_on = matches!(answered, Answer::GoesOn);
+            rules.note_operation(self.record, &mut operation, (goes_on, subgraph), find);
+        }
         self.record.done(operation, |index| name(endpoints, index));
+    }
+    /// What is known of who asks, and how.
+    fn find<'c>(&self, from: &Selector, context: &'c OperationContext<'_>) -> Option<Cow<'c, str>> {
+        match from {
+            Selector::RequestMethod => {
+                let (parts, _) = context.origin()?;
+                Some(parts.method.as_str().to_owned().into())
+            }
+            Selector::RequestContext(name) => {
+                let told = context.coprocessor()?;
+                entry_of(told.run, Some(told), name)
+            }
+            _ => {
+                let values = RequestValues {
+                    headers: context.headers,
+                    caller: context.caller(),
+                    client: context.client(),
+                    observe: self.options,
+                };
+                Some(values.find(from)?.into_owned().into())
+            }
+        }
+    }
+    /// Notes headers of a request to a subgraph, or of its answer, if attributes may look at them.
+    fn headers(&self, number: u32, headers: &HeaderMap, is_answer: bool) {
+        if let Some(rules) = &self.options.attributes
+            && let Some(call) = self.operation.borrow_mut().calls.get_mut(number as usize)
+        {
+            rules.note_headers(call, headers, is_answer);
+        }
     }
 }
 
@@ -254,6 +219,14 @@ impl StageObserver for Watch<'_> {
     fn passed(&self, stage: &StageEvent<'_>) {
         match stage {
             StageEvent::Document(_) | StageEvent::Other(..) => self.from.set(self.record.now()),
+            // Those who watch the worker are told.
+            StageEvent::Known(..)
+            | StageEvent::Receive(_)
+            | StageEvent::Hook(_)
+            | StageEvent::Part(_)
+            | StageEvent::ExecuteInParts(..)
+            | StageEvent::Source(..)
+            | StageEvent::Event(..) => {}
             StageEvent::Prepare(_, prepared) => {
                 let mut noted = self.stop(Stop::Prepare);
                 noted.kind = prepared.operation.definition.kind.as_str();
@@ -263,12 +236,30 @@ impl StageObserver for Watch<'_> {
                     .map(|name| bounded_name(name).into());
             }
             StageEvent::Plan(_, source) => self.stop(Stop::Plan).plan_source = source.as_str(),
-            StageEvent::Execute(_, output) => self.stop(Stop::Execute).errors = output.errors_total,
+            StageEvent::Charge(cost) => self.operation.borrow_mut().cost_estimated = Some(*cost),
+            StageEvent::Execute(_, output) => {
+                {
+                    let mut noted = self.stop(Stop::Execute);
+                    noted.errors = output.errors_total;
+                    noted.cost_actual = output.cost;
+                }
+                if let Some(code) = self.failed.get().filter(|_| output.errors_total > 0) {
+                    self.record.erred(code.as_str());
+                }
+            }
             StageEvent::Respond => drop(self.stop(Stop::Respond)),
         }
     }
     /// With the answer that came last, if it is of the same subgraph.
     fn failed(&self, failure: &FailureReport<'_>) {
+        // What the subgraph reports has codes of its own, of which there may be many.
+        let code = match ErrorCode::find(failure.code) {
+            _ if failure.is_reported => Some(codes::SUBREQUEST_GRAPHQL_ERROR),
+            // An entity that is not known is no error of the answer.
+            Some(codes::SUBREQUEST_MISSING_ENTITY) => None,
+            code => code,
+        };
+        self.failed.set(self.failed.get().or(code));
         let mut operation = self.operation.borrow_mut();
         let last = self.last.get();
         let call = last.and_then(|number| operation.calls.get_mut(number as usize));
@@ -287,7 +278,10 @@ impl StageObserver for Watch<'_> {
     }
     fn timeline(&self, endpoints: &[Endpoint]) -> Option<Vec<u8>> {
         let operation = self.operation.borrow();
-        Some(timeline::json(&operation, |index| name(endpoints, index)))
+        let hooks = self.record.hooks();
+        Some(timeline::json(&operation, &hooks, |index| {
+            name(endpoints, index)
+        }))
     }
 }
 
@@ -320,6 +314,12 @@ impl Observer for Watch<'_> {
         if let Some((name, value)) = self.request_id {
             headers.insert(name, value.clone());
         }
+    }
+    fn sent(&self, number: u32, headers: &HeaderMap) {
+        self.headers(number, headers, false);
+    }
+    fn answered_with(&self, number: u32, headers: &HeaderMap) {
+        self.headers(number, headers, true);
     }
     fn identity(&self, to: &mut Vec<u8>) {
         if let (Some(_), Some(trace)) = (self.tracing, &self.record.trace) {

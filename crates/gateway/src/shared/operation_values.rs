@@ -1,15 +1,19 @@
 //! What selectors give for a request, and for an operation in it: of its caller, its client, its headers and itself.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use ogive_config::{Client, Selector};
 use ogive_identity::Caller;
-use ogive_transport::first_text;
+use ogive_transport::{CallerContext, ClientValue, first_text};
 
 use crate::{
     schema::operation::PreparedOperation,
-    shared::{context::OperationContext, observe::ObserveOptions, selectors::Selected},
+    shared::{
+        context::OperationContext,
+        observe_options::ObserveOptions,
+        selectors::{Selected, header_text, shown},
+    },
 };
 
 /// A request, of which it is not known yet what it asks.
@@ -23,25 +27,20 @@ pub(crate) struct RequestValues<'a> {
 /// An operation, who asks it and how.
 pub(crate) struct OperationValues<'a> {
     pub(crate) context: &'a OperationContext<'a>,
-    pub(crate) operation: &'a PreparedOperation,
+    pub(crate) operation: &'a Arc<PreparedOperation>,
     pub(crate) observe: &'a ObserveOptions,
 }
 
 impl<'a> RequestValues<'a> {
-    fn find(&self, selector: &Selector) -> Option<Cow<'a, str>> {
+    /// What a selector gives.
+    pub(crate) fn find(&self, selector: &Selector) -> Option<Cow<'a, str>> {
         let headers = self.headers;
         match selector {
             Selector::JwtClaim(claim) => self.caller?.scalar(claim),
-            Selector::RequestHeader(name) => {
-                let value = headers.get(name.as_str())?.to_str().ok()?;
-                Some(Cow::Borrowed(value))
-            }
+            Selector::RequestHeader(name) => header_text(headers, name),
             Selector::ClientName => first_text(headers, &self.observe.client_names),
             Selector::ClientVersion => first_text(headers, &self.observe.client_versions),
-            Selector::ClientAddress => Some(match self.client? {
-                Client::At(address) => address.to_string().into(),
-                Client::Unix => "unix".into(),
-            }),
+            Selector::ClientAddress => Some(shown(self.client?)),
             // What is not known yet, or only hooks see; the configuration refuses it here.
             _ => None,
         }
@@ -57,6 +56,9 @@ impl Selected for RequestValues<'_> {
     }
     fn has(&self, selector: &Selector) -> bool {
         has(self.caller, selector, || self.find(selector).is_some())
+    }
+    fn headers<'a>(&'a self, selector: &'a Selector) -> Option<(&'a HeaderMap, &'a str)> {
+        request_header(self.headers, selector)
     }
     fn client(&self) -> Option<Client> {
         self.client
@@ -92,8 +94,65 @@ impl Selected for OperationValues<'_> {
         let caller = self.context.caller();
         has(caller, selector, || self.text(selector).is_some())
     }
+    fn headers<'a>(&'a self, selector: &'a Selector) -> Option<(&'a HeaderMap, &'a str)> {
+        request_header(self.context.headers, selector)
+    }
     fn client(&self) -> Option<Client> {
         self.context.client()
+    }
+}
+
+/// The client's headers and the name of one, if that is what is asked for.
+fn request_header<'a>(
+    headers: &'a HeaderMap,
+    selector: &'a Selector,
+) -> Option<(&'a HeaderMap, &'a str)> {
+    match selector {
+        Selector::RequestHeader(name) => Some((headers, name)),
+        _ => None,
+    }
+}
+
+/// Longest name of an operation that subgraphs are told in headers and extensions: the client writes it, and servers refuse
+/// heads that are too large.
+const NAME_BYTES_MAX: usize = 256;
+
+/// Who asks an operation, and what, for rules of requests to subgraphs.
+pub(crate) struct OperationCaller<'a> {
+    context: &'a OperationContext<'a>,
+    operation: &'a PreparedOperation,
+}
+
+impl<'a> OperationCaller<'a> {
+    pub(crate) fn new(context: &'a OperationContext<'a>, operation: &'a PreparedOperation) -> Self {
+        OperationCaller { context, operation }
+    }
+}
+
+impl CallerContext for OperationCaller<'_> {
+    fn claim(&self, path: &str) -> Option<HeaderValue> {
+        self.context.claim(path)
+    }
+    fn claim_json(&self, path: &str) -> Option<String> {
+        Some(self.context.caller()?.value(path)?.to_string())
+    }
+    fn claim_text(&self, path: &str) -> Option<Cow<'_, str>> {
+        self.context.caller()?.scalar(path)
+    }
+    fn claim_items(&self, path: &str) -> Vec<Cow<'_, str>> {
+        let items = self.context.caller().map(|caller| caller.items(path));
+        let items = items.into_iter().flatten();
+        items.map(Cow::Borrowed).collect()
+    }
+    fn value(&self, value: ClientValue) -> Option<Cow<'_, str>> {
+        match value {
+            ClientValue::Address => Some(shown(self.context.client()?)),
+            ClientValue::OperationName => {
+                let name = self.operation.name()?;
+                (name.len() <= NAME_BYTES_MAX).then_some(Cow::Borrowed(name))
+            }
+            ClientValue::OperationKind => Some(self.operation.definition.kind.as_str().into()),
+        }
     }
 }
 

@@ -38,6 +38,17 @@ impl RateState {
             reset_seconds: seconds(remaining.reset),
         }
     }
+    /// For people.
+    pub(crate) fn describe(&self) -> String {
+        let RateState {
+            name,
+            limit,
+            window_seconds,
+            remaining,
+            ..
+        } = self;
+        format!("rate {name}: {remaining} left of {limit} in {window_seconds} s")
+    }
     /// Writes `RateLimit` and `RateLimit-Policy`, and the older `RateLimit-Limit`, `RateLimit-Remaining` and
     /// `RateLimit-Reset`. Where headers tell of a rate of which less is left, they stay.
     pub fn write(&self, headers: &mut HeaderMap) {

@@ -21,8 +21,12 @@ pub(crate) fn store_options(config: &Config) -> Result<Option<StoreOptions>, Str
     let Some(redis) = &config.store.redis else {
         return Ok(None);
     };
-    let rates = &config.traffic_shaping.router.rate_limits;
-    let is_used = rates.iter().any(|rate| rate.storage == StorageWord::Redis)
+    let traffic = &config.traffic_shaping;
+    let of_subgraphs = traffic.subgraphs.values().chain([&traffic.all]);
+    let of_subgraphs = of_subgraphs.flat_map(|own| &own.rate_limits);
+    let mut storages = (traffic.router.rate_limits.iter().map(|rate| rate.storage))
+        .chain(of_subgraphs.map(|rate| rate.storage));
+    let is_used = storages.any(|storage| storage == StorageWord::Redis)
         || config.apq.router.cache.storage == StorageWord::Redis;
     if !is_used {
         return Ok(None);

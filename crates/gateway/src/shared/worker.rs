@@ -21,7 +21,10 @@ use ogive_execute::{ExecuteInput, ExecuteOutput};
 use ogive_plan::{Granted, OperationKind, Plan};
 use ogive_transport::{Callbacks, Client, Coalescer, Personal, RequestTransport, SharingScope};
 
-use crate::shared::offload::Share;
+use crate::shared::{
+    offload::Share,
+    stage_observer::{StageEvent, StageObserver},
+};
 
 /// What equal requests share.
 #[derive(Clone)]
@@ -53,6 +56,8 @@ pub struct WorkerState {
     memory: RefCell<Option<Arc<MemoryShare>>>,
     /// Itself, for what goes on behind requests.
     own: Weak<WorkerState>,
+    /// Who watches all that it does.
+    observer: Option<Rc<dyn StageObserver>>,
 }
 
 impl WorkerState {
@@ -67,6 +72,25 @@ impl WorkerState {
             client: Client::new().with_callbacks(callbacks),
             ..WorkerState::default()
         })
+    }
+    /// The same for one of which somebody watches all that it does.
+    pub(crate) fn watched(callbacks: Arc<Callbacks>, observer: Rc<dyn StageObserver>) -> Rc<Self> {
+        Rc::new_cyclic(|own| WorkerState {
+            own: Weak::clone(own),
+            client: Client::new().with_callbacks(callbacks),
+            observer: Some(observer),
+            ..WorkerState::default()
+        })
+    }
+    /// Says that a stage is passed, if anybody watches.
+    pub(crate) fn passed<'p>(&self, stage: impl FnOnce() -> StageEvent<'p>) {
+        if let Some(observer) = self.observer() {
+            observer.passed(&stage());
+        }
+    }
+    /// Who watches all that it does, if anybody does.
+    pub(crate) fn observer(&self) -> Option<&dyn StageObserver> {
+        self.observer.as_deref()
     }
     /// Itself, if anything can go on behind requests.
     pub(crate) fn handle(&self) -> Option<Rc<WorkerState>> {

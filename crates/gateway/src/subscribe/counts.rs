@@ -82,6 +82,10 @@ impl SubgraphCounts {
         }
         self.lag_sum.fetch_add(waited, Ordering::Relaxed);
     }
+    /// So many were taken that had not waited.
+    pub(crate) fn taken_at_once(&self, n: u64) {
+        self.lag[0].fetch_add(n, Ordering::Relaxed);
+    }
     fn read(&self) -> SubscriptionCounts {
         // First, with acquire: what became of an event that is counted is counted, too.
         let events = self.events.load(Ordering::Acquire);

@@ -1,7 +1,9 @@
-//! The line of the access log at the end of a subscription.
+//! The line of the access log at the end of a subscription, or of an answer in parts.
 
 use std::sync::{Arc, OnceLock};
 
+use http::Response;
+use ogive_server::ResponseBody;
 use ogive_telemetry::{Telemetry, access::StartLine};
 
 use crate::subscribe::queue::{StreamEnd, StreamStep};
@@ -15,6 +17,17 @@ impl EndLine {
         // There is one answer.
         let _ = self.0.set(opened);
     }
+}
+
+/// An answer whose end is logged, too, if there is a line for it.
+pub(crate) fn ending(
+    mut response: Response<ResponseBody>,
+    line: Option<EndLine>,
+) -> Response<ResponseBody> {
+    if let Some(line) = line {
+        response.extensions_mut().insert(line);
+    }
+    response
 }
 
 /// Counts the events that a client is sent, and logs the end when it is dropped.
@@ -35,6 +48,14 @@ impl EndLog {
             // Nothing ends it but the client until something else does.
             end: "left",
         }
+    }
+    /// So many more were sent.
+    pub(crate) fn sent(&mut self, events: u64) {
+        self.events += events;
+    }
+    /// How it ended.
+    pub(crate) fn end(&mut self, end: &'static str) {
+        self.end = end;
     }
     pub(crate) fn note(&mut self, step: &StreamStep) {
         match step {

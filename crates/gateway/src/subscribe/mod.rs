@@ -7,6 +7,7 @@
 
 pub(crate) mod callback;
 pub(crate) mod counts;
+pub(crate) mod direct;
 pub(crate) mod end;
 pub(crate) mod format;
 pub mod options;
@@ -15,6 +16,7 @@ pub(crate) mod plan;
 pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod sender;
+pub(crate) mod source_memory;
 pub mod sources;
 pub(crate) mod stream_requests;
 pub(crate) mod streams;
@@ -30,6 +32,7 @@ use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 
 use crate::{
+    charge::OperationEstimate,
     execute::locals,
     gateway::Gateway,
     operation::OperationRun,
@@ -37,10 +40,10 @@ use crate::{
     schema::operation::PlannedOperation,
     shared::error::{RequestError, no_subscriptions},
     shared::media::{Media, stream_media},
-    subscribe::end::{EndLine, EndLog},
+    subscribe::end::{EndLine, EndLog, ending},
     subscribe::format::EventBody,
     subscribe::owner::{Opener, expires_after, kept_apart},
-    subscribe::plan::SourcePlan,
+    subscribe::plan::{EventCosts, SourcePlan},
     subscribe::run::SourceInput,
     subscribe::sources::Subscriber,
 };
@@ -86,6 +89,7 @@ impl Gateway {
         run: &OperationRun<'_>,
         prepared: Prepared,
         planned: &Arc<PlannedOperation>,
+        estimate: Option<OperationEstimate>,
     ) -> Result<Response<ResponseBody>, RequestError> {
         let (serving, context, worker) = (run.serving, run.context, run.worker);
         let options = serving
@@ -109,6 +113,8 @@ impl Gateway {
         }
         let state = &serving.state;
         let locals = locals(state, context.view(), &prepared, planned)?;
+        let control = serving.options.demand_control.as_ref();
+        let costs = EventCosts::new((state, control), &prepared, planned, estimate, worker);
         let asked = prepared.variables.values;
         let variables = planned.binding.apply(asked.clone());
         let authorization = &state.options.authorization;
@@ -121,7 +127,12 @@ impl Gateway {
             variables,
             granted,
             locals,
+            costs,
         };
+        // Before anybody finds the source: whoever joins one has nothing to keep.
+        let held = self
+            .source_memory
+            .hold(&plan.operation, plan.variable_bytes())?;
         let key = options.shared.then(|| plan.key(context, worker));
         let joined = self.sources.join(
             key.flatten(),
@@ -143,9 +154,11 @@ impl Gateway {
             let input = SourceInput {
                 gateway,
                 worker,
+                _memory: held,
                 opener: Opener {
                     headers: kept_apart(context.headers_to_send()),
                     caller: context.shared_caller().cloned(),
+                    client: context.client(),
                 },
                 reload_window: options.reload_window,
                 drain_window: options.drain_window,
@@ -169,14 +182,6 @@ impl Gateway {
         }
         Ok(response)
     }
-}
-
-/// An answer whose end is logged, too, if there is a line for it.
-fn ending(mut response: Response<ResponseBody>, line: Option<EndLine>) -> Response<ResponseBody> {
-    if let Some(line) = line {
-        response.extensions_mut().insert(line);
-    }
-    response
 }
 
 /// What keeps others from keeping a stream, or from holding it back until it is whole.

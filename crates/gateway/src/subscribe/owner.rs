@@ -6,6 +6,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_config::Client;
 use ogive_identity::Caller;
 use ogive_plan::Claims;
 use serde_json::{Map, Value};
@@ -43,12 +44,17 @@ impl Owner {
 pub(crate) struct Opener {
     pub(crate) headers: HeaderMap,
     pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) client: Option<Client>,
 }
 
 impl Opener {
     /// As an operation of it.
     pub(crate) fn context(&self) -> OperationContext<'_> {
-        OperationContext::new(&self.headers).asked_by(self.caller.clone())
+        let context = OperationContext::new(&self.headers).asked_by(self.caller.clone());
+        match self.client {
+            Some(client) => context.of_client(client),
+            None => context,
+        }
     }
 }
 
@@ -71,12 +77,22 @@ pub(crate) fn kept_apart<'h>(
     kept
 }
 
-/// How long a caller's credential still holds; `None` if it does not say.
-pub(crate) fn expires_after(caller: &Caller) -> Option<Duration> {
+/// When a caller's credential ends, since 1970; `None` if it does not say.
+fn end_of(caller: &Caller) -> Option<Duration> {
     let claim = caller.claims.get("exp").and_then(Value::as_f64);
     let claim = claim.and_then(|at| Duration::try_from_secs_f64(at).ok());
     let end = caller.end.map(Duration::from_secs);
-    let expires = claim.into_iter().chain(end).min()?;
+    claim.into_iter().chain(end).min()
+}
+
+/// The same in whole seconds, for a caller whose claims change.
+pub(crate) fn ends_at(caller: &Caller) -> Option<u64> {
+    end_of(caller).map(|end| end.as_secs())
+}
+
+/// How long a caller's credential still holds; `None` if it does not say.
+pub(crate) fn expires_after(caller: &Caller) -> Option<Duration> {
+    let expires = end_of(caller)?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -111,6 +127,22 @@ mod tests {
             |value: &HeaderValue| head.as_ptr_range().contains(&value.as_bytes().as_ptr());
         assert!(headers.values().all(lies_in));
         assert!(!apart.values().any(lies_in));
+    }
+
+    #[test]
+    fn a_credential_ends_when_the_first_says_so_that_says_anything() {
+        let caller = |claims: Value, end| Caller {
+            end,
+            ..Caller::proved(
+                claims.as_object().unwrap().clone(),
+                &CallerOptions::default(),
+            )
+        };
+        assert_eq!(ends_at(&caller(json!({}), None)), None);
+        assert_eq!(ends_at(&caller(json!({"exp": 70.5}), None)), Some(70));
+        assert_eq!(ends_at(&caller(json!({}), Some(80))), Some(80));
+        assert_eq!(ends_at(&caller(json!({"exp": 90}), Some(80))), Some(80));
+        assert_eq!(ends_at(&caller(json!({"exp": 70}), Some(80))), Some(70));
     }
 
     #[test]

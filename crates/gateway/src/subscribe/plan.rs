@@ -8,12 +8,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ogive_execute::{ExecuteInput, ExecuteOptions, SubgraphRequest, source_request};
-use ogive_plan::{Fetch, Granted, OperationKind, Plan};
+use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput, SubgraphRequest, source_request};
+use ogive_plan::{Fetch, Granted, OperationKind, OutputCosts, Plan};
+use ogive_telemetry::Telemetry;
 use ogive_transport::{Endpoint, RequestTransport};
 
 use crate::{
-    charge::{charge, charge_plan},
+    charge::{ChargeOptions, OperationCost, OperationEstimate, charge, charge_plan, output_costs},
+    documents::DocumentClient,
     execute::{locals, operation_names},
     gateway::{Gateway, Serving},
     plan::plan_fairly,
@@ -23,6 +25,7 @@ use crate::{
     schema::state::SchemaState,
     shared::context::OperationContext,
     shared::json_value::JsonObject,
+    shared::operation_values::{OperationCaller, OperationValues},
     shared::worker::WorkerState,
     subscribe::owner::Opener,
     subscribe::sources::SourceKey,
@@ -39,6 +42,31 @@ pub(crate) struct SourcePlan {
     pub(crate) variables: Vec<Option<Box<str>>>,
     pub(crate) granted: Granted,
     pub(crate) locals: Vec<Bytes>,
+    /// What its events cost, if anybody asks.
+    pub(crate) costs: Option<EventCosts>,
+}
+
+/// What the events of a subscription cost.
+pub(crate) struct EventCosts {
+    costs: OutputCosts,
+    charged: Option<OperationCost>,
+}
+
+impl EventCosts {
+    pub(crate) fn new(
+        (state, options): (&SchemaState, Option<&ChargeOptions>),
+        prepared: &Prepared,
+        planned: &PlannedOperation,
+        estimate: Option<OperationEstimate>,
+        worker: &WorkerState,
+    ) -> Option<EventCosts> {
+        let operation = (&*prepared.operation, &prepared.variables);
+        let costs = output_costs(state, operation, planned, worker)?;
+        Some(EventCosts {
+            costs: costs.into_owned(),
+            charged: OperationCost::open(options, prepared, estimate),
+        })
+    }
 }
 
 /// What a source works by from now on.
@@ -48,7 +76,20 @@ pub(crate) struct Migrated {
     pub(crate) for_opener: bool,
 }
 
+/// How often the variables of a plan are kept while its source runs: by the plan, by the key that others find the source by,
+/// and in what the subgraph is asked.
+const COPIES: usize = 3;
+
+fn bytes_of(variables: &[Option<Box<str>>]) -> usize {
+    let text: usize = variables.iter().flatten().map(|text| text.len()).sum();
+    text + size_of_val(variables)
+}
+
 impl SourcePlan {
+    /// Bytes that variables take while the source runs, about.
+    pub(crate) fn variable_bytes(&self) -> usize {
+        bytes_of(&self.asked) + COPIES * bytes_of(&self.variables)
+    }
     pub(crate) fn execute_input(&self) -> ExecuteInput<'_> {
         let options = &self.state.options;
         ExecuteInput {
@@ -63,6 +104,14 @@ impl SourcePlan {
             },
             error_extensions: &options.error_extensions,
             operation_names: operation_names(&self.state, &self.operation),
+            costs: self.costs.as_ref().map(|costs| &costs.costs),
+        }
+    }
+    /// Counts what an event did cost.
+    pub(crate) fn settle(&self, telemetry: &Telemetry, output: &ExecuteOutput) {
+        let charged = self.costs.as_ref().and_then(|costs| costs.charged);
+        if let Some((charged, actual)) = charged.zip(output.cost) {
+            charged.settle_sent(telemetry, actual);
         }
     }
     /// The name of the source's subgraph.
@@ -79,10 +128,12 @@ impl SourcePlan {
         let endpoint = self.state.endpoints.get(request.subgraph as usize)?;
         Some((request, endpoint))
     }
-    /// The same, for as long as the source lasts: it keeps nothing of the schema it was opened under but its endpoint.
+    /// The same, for as long as the source lasts: it keeps nothing of the schema it was opened under but its endpoint, which is
+    /// the only one.
     pub(crate) fn lasting_source(&self) -> Option<(SubgraphRequest, Arc<[Endpoint; 1]>)> {
-        let (request, _) = self.source()?;
+        let (mut request, _) = self.source()?;
         let endpoint = self.state.event_endpoint(request.subgraph)?;
+        request.subgraph = 0;
         Some((request, endpoint))
     }
     /// What equal subscriptions are equal by; `None` if nobody can share this one.
@@ -94,10 +145,11 @@ impl SourcePlan {
         let endpoints = &self.state.endpoints;
         let headers = context.headers_to_send();
         let transport = RequestTransport::new(&worker.client, endpoints, headers, None);
-        let transport = transport.asked_by(Some(context));
+        let caller = OperationCaller::new(context, &self.operation);
+        let transport = transport.asked_by(Some(&caller));
         Some(SourceKey {
             state: std::ptr::from_ref(&*self.state) as usize,
-            plan: std::ptr::from_ref(&*self.planned.plan) as usize,
+            form: Arc::clone(self.planned.slot.key()),
             variables: self.variables.clone(),
             granted: self.granted.clone(),
             locals: self.locals.clone(),
@@ -118,7 +170,12 @@ impl SourcePlan {
         let state = &serving.state;
         let text = self.operation.document.source();
         serving.options.subscription.as_ref()?;
-        if self.state.access != state.access || !serving.options.documents.still_admit(text) {
+        let client = DocumentClient {
+            headers: &opener.headers,
+            observe: &serving.options.observe,
+        };
+        let is_admitted = serving.options.documents.still_admit(text, client);
+        if self.state.access != state.access || !is_admitted {
             return None;
         }
         let memory = worker.reserve(&gateway.memory);
@@ -130,16 +187,23 @@ impl SourcePlan {
         let mut request = self.request();
         let (prepared, permit) = prepare_fairly(state, &mut request, means).await.ok()?;
         let context = opener.context();
+        let mut estimate = None;
         if let Some(control) = &serving.options.demand_control {
-            charge(control, state, &prepared, worker, &context).ok()?;
+            estimate = charge(control, state, &prepared, worker, &context).ok()?;
         }
-        let (operation, headers) = (Arc::clone(&prepared.operation), context.headers);
-        let planned = plan_fairly(state, &operation, headers, means, permit).await;
+        let asked = OperationValues {
+            context: &context,
+            operation: &prepared.operation,
+            observe: &serving.options.observe,
+        };
+        let planned = plan_fairly(state, &asked, means, permit).await;
         let planned = planned.ok()?.0;
         if let Some(control) = &serving.options.demand_control {
             charge_plan(control, state, (&prepared, &planned), worker, &context).ok()?;
         }
-        self.by(state, prepared, planned)
+        let options = serving.options.demand_control.as_ref();
+        let costs = EventCosts::new((state, options), &prepared, &planned, estimate, worker);
+        self.by(state, prepared, planned, costs)
     }
 
     /// The request of the client, once more.
@@ -172,6 +236,7 @@ impl SourcePlan {
         state: &Arc<SchemaState>,
         prepared: Prepared,
         planned: Arc<PlannedOperation>,
+        costs: Option<EventCosts>,
     ) -> Option<Migrated> {
         // What introspection shows depends on the caller.
         if planned.plan.locals > 0 && state.views.is_some() {
@@ -190,6 +255,7 @@ impl SourcePlan {
             state: Arc::clone(state),
             planned,
             granted,
+            costs,
         };
         let ((before, was_at), (now, is_at)) = (self.source()?, plan.source()?);
         if before.body != now.body || !was_at.has_same_events(is_at, &now.body) {
@@ -221,9 +287,12 @@ impl SourcePlan {
                 .collect()
         };
         let known = asked(self);
-        asked(plan)
-            .iter()
-            .all(|now| known.iter().any(|known| known.headers == now.headers))
+        asked(plan).iter().all(|now| {
+            let is_same = |known: &Endpoint| {
+                known.headers == now.headers && known.extensions == now.extensions
+            };
+            known.iter().any(is_same)
+        })
     }
 }
 

@@ -6,7 +6,10 @@
 use std::{
     borrow::Cow,
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
@@ -148,6 +151,8 @@ pub(crate) enum QueueOutcome {
 pub(crate) struct EventQueue {
     limits: QueueLimits,
     state: Mutex<QueueState>,
+    /// How many events went past it ([`direct`](crate::subscribe::direct)).
+    passed: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -157,6 +162,8 @@ struct QueueState {
     /// Dropped since the last one was taken.
     dropped: u64,
     end: Option<StreamEnd>,
+    /// When nothing goes past it any more.
+    expiry: Option<Instant>,
     reader: Option<Waker>,
 }
 
@@ -173,10 +180,30 @@ impl EventQueue {
         EventQueue {
             limits,
             state: Mutex::default(),
+            passed: AtomicU64::new(0),
         }
     }
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Whether an event may go past it: nothing waits in it, and nothing has ended it.
+    pub(crate) fn lets_past(&self, event: &Event) -> bool {
+        let state = self.lock();
+        state.events.is_empty()
+            && state.end.is_none()
+            && state.expiry.is_none_or(|at| event.arrived < at)
+    }
+    /// An event went past it.
+    pub(crate) fn pass(&self) {
+        self.passed.fetch_add(1, Ordering::Relaxed);
+    }
+    /// How many events went past it.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+    /// Nothing goes past it from then on.
+    pub(crate) fn expire(&self, at: Option<Instant>) {
+        self.lock().expiry = at;
     }
     /// Adds an event.
     pub(crate) fn push(&self, event: &Arc<Event>) -> QueueOutcome {

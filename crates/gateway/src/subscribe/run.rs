@@ -7,7 +7,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
-    future::poll_fn,
+    future::{poll_fn, ready},
     pin::{Pin, pin},
     rc::Rc,
     sync::Arc,
@@ -16,9 +16,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use ogive_execute::{Event, EventStream, Failure, Transport as _, execute_event};
+use ogive_execute::{
+    ErrorRules, Event, EventStream, Failure, FailureReport, SubgraphRequest, SubgraphResponse,
+    Transport, TransportFuture, answer_event, execute_event, no_events,
+};
 use ogive_net::Rest;
-use ogive_transport::{Reporter, RequestTransport};
+use ogive_transport::{Endpoint, FetchAdmission, Reporter, RequestTransport};
 use serde::de::IgnoredAny;
 use tokio::{
     sync::watch,
@@ -26,15 +29,18 @@ use tokio::{
 };
 
 use crate::{
+    admit::subgraph_rates::FetchRates,
     gateway::Gateway,
     shared::error::internal,
     shared::failures::Telling,
-    shared::observe::Watch,
+    shared::observe::{Answer, Watch},
+    shared::operation_values::OperationCaller,
     shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
     subscribe::owner::Opener,
     subscribe::plan::SourcePlan,
     subscribe::queue::StreamEnd,
+    subscribe::source_memory::SourceReservation,
     subscribe::sources::{EndState, EventSource, RunningSource},
 };
 
@@ -42,14 +48,95 @@ use crate::{
 pub(crate) struct SourceInput {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) worker: Rc<WorkerState>,
+    /// Counts what the source keeps.
+    pub(crate) _memory: SourceReservation,
     pub(crate) opener: Opener,
     /// Over how long a time subscriptions end after a reload, and at the end of the process.
     pub(crate) reload_window: Duration,
     pub(crate) drain_window: Duration,
 }
 
+/// Larger events count as memory of the process while they are executed.
+const SMALL_BYTES_MAX: usize = 8 << 10;
+
+/// For an event to which nothing else belongs: nothing is sent.
+struct EventTransport<'e> {
+    endpoints: &'e [Endpoint],
+    telling: &'e Telling<'e>,
+    error_rules: Option<&'e dyn ErrorRules>,
+}
+
+impl EventTransport<'_> {
+    fn endpoint(&self, subgraph: u32) -> Option<&Endpoint> {
+        self.endpoints.get(subgraph as usize)
+    }
+}
+
+impl Transport for EventTransport<'_> {
+    fn send(&self, _: SubgraphRequest) -> TransportFuture<'_> {
+        Box::pin(ready(Err(no_events())))
+    }
+    fn shows_errors(&self, subgraph: u32) -> bool {
+        let endpoint = self.endpoint(subgraph);
+        endpoint.is_some_and(|endpoint| endpoint.shows_errors)
+    }
+    fn names_service(&self, subgraph: u32) -> bool {
+        let endpoint = self.endpoint(subgraph);
+        endpoint.is_some_and(|endpoint| endpoint.shows_errors && endpoint.service.is_none())
+    }
+    fn error_rules(&self) -> Option<&dyn ErrorRules> {
+        self.error_rules
+    }
+    fn failed(&self, failure: &FailureReport<'_>) {
+        let endpoint = failure.subgraph.and_then(|at| self.endpoint(at));
+        let failure = &ogive_transport::told_by(endpoint, failure);
+        self.telling
+            .failed(endpoint.map_or("", |endpoint| &*endpoint.name), failure);
+    }
+}
+
 impl SourceInput {
-    /// The response to one event, as a request of its own: it has its own time and its own part of the memory.
+    /// The response to a small event to which nothing else belongs; `None`: something does, or somebody watches.
+    fn respond_now(
+        &self,
+        plan: &SourcePlan,
+        telling: &Telling<'_>,
+        event: &SubgraphResponse,
+    ) -> Option<Response> {
+        let is_watched =
+            self.gateway.telemetry.tracing.is_some() || self.worker.observer().is_some();
+        if is_watched || event.body.len() > SMALL_BYTES_MAX {
+            return None;
+        }
+        let transport = EventTransport {
+            endpoints: &plan.state.endpoints,
+            error_rules: plan.state.options.error_rules(),
+            telling,
+        };
+        let input = plan.execute_input();
+        let output = answer_event(&plan.planned.plan, input, &transport, event)?;
+        plan.settle(&self.gateway.telemetry, &output);
+        Some(Response {
+            is_last: output.errors_total > 0 && !has_data(&event.body),
+            json: output.body.into_bytes(),
+        })
+    }
+    /// The response to one event.
+    async fn response(
+        &self,
+        plan: &SourcePlan,
+        opener: &Opener,
+        telling: &Telling<'_>,
+        event: Event,
+    ) -> Response {
+        let at_once = event.as_ref().ok();
+        match at_once.and_then(|event| self.respond_now(plan, telling, event)) {
+            Some(response) => response,
+            // In a box: most of the time there is none.
+            None => Box::pin(self.respond(plan, opener, telling, event)).await,
+        }
+    }
+    /// The same, as a request of its own: it has its own time and its own part of the memory.
     async fn respond(
         &self,
         plan: &SourcePlan,
@@ -70,6 +157,7 @@ impl SourceInput {
         let answered = event.as_ref().ok().map(|response| response.body.clone());
         let (client, endpoints) = (&self.worker.client, &plan.state.endpoints);
         let context = opener.context().told_to(&self.gateway.telemetry);
+        let caller = OperationCaller::new(&context, &plan.operation);
         let headers = &opener.headers;
         // In boxes, because most sources have none.
         let record = self.gateway.telemetry.begin_event(plan.subgraph());
@@ -81,20 +169,30 @@ impl SourceInput {
             Box::new(watch.of_event(plan.operation.name()))
         });
         let planned = &plan.planned;
+        let observer = self.worker.observer();
+        let now = self.gateway.serving.load_full();
+        let rates = FetchRates::of(&self.gateway, &now, &context, &plan.operation);
         let output = {
             let transport = RequestTransport::new(client, endpoints, headers, Some(deadline))
-                .asked_by(Some(&context))
+                .asked_by(Some(&caller))
+                .rewritten_by(options.error_rules())
                 .observed_by(watch.as_deref().and_then(StageObserver::requests))
                 .within(options.request_memory.ceiling)
+                .admitted_by(rates.as_ref().map(|rates| rates as &dyn FetchAdmission))
                 .reporting_to(Some(telling as &dyn Reporter))
                 .counted_in(Some(&memory), held);
-            let input = plan.execute_input();
+            let mut input = plan.execute_input();
+            input.options.trace = observer.is_some_and(StageObserver::wants_fetches);
             let executing = pin!(execute_event(&planned.plan, input, &transport, event));
             executing.await
         };
+        if let Some(observer) = observer {
+            observer.passed(&StageEvent::Event(planned, &output));
+        }
+        plan.settle(&self.gateway.telemetry, &output);
         if let (Some(watch), Some(record)) = (watch, &record) {
             watch.passed(&StageEvent::Execute(planned, &output));
-            watch.finish(None, endpoints);
+            watch.finish(&context, Answer::Whole, endpoints);
             record.finish(200, output.body.len() as u64);
         }
         let was_refused = |body: Bytes| output.errors_total > 0 && !has_data(&body);
@@ -120,6 +218,11 @@ fn has_data(response: &[u8]) -> bool {
 
 /// Runs a source until it ends, or nobody is subscribed any more.
 pub(crate) async fn run(input: Box<SourceInput>, plan: Box<SourcePlan>, source: Arc<EventSource>) {
+    if let Some(observer) = input.worker.observer()
+        && let Some((request, _)) = plan.source()
+    {
+        observer.passed(&StageEvent::Source(plan.subgraph(), &request.body));
+    }
     // Told if this ends in a panic.
     let broken = StreamEnd::Failed(internal().to_json().into());
     let mut running = input.gateway.sources.run(&source, broken);
@@ -158,23 +261,24 @@ async fn serve(
     let gateway = &*input.gateway;
     let context = input.opener.context().told_to(&gateway.telemetry);
     let mut renewed: Option<Opener> = None;
-    let name: Option<Box<str>> = plan.operation.name().map(Into::into);
+    // The plan may become another one, and the operation stays what it is.
+    let operation = Arc::clone(&plan.operation);
     let telling = Telling {
         telemetry: &gateway.telemetry,
         observer: None,
-        operation: name.as_deref(),
+        operation: operation.name(),
     };
     let opener = &input.opener;
-    let Some((mut request, endpoint)) = plan.lasting_source() else {
+    let Some((request, endpoint)) = plan.lasting_source() else {
         // Nothing may be asked: the response says why.
-        let nothing = Err(ogive_execute::no_events());
+        let nothing = Err(no_events());
         let response = Box::pin(input.respond(&plan, opener, &telling, nothing)).await;
         return StreamEnd::Failed(response.json);
     };
-    request.subgraph = 0;
     let headers = &input.opener.headers;
+    let caller = OperationCaller::new(&context, &operation);
     let transport = RequestTransport::new(&input.worker.client, &*endpoint, headers, None)
-        .asked_by(Some(&context))
+        .asked_by(Some(&caller))
         .reporting_to(Some(&telling as &dyn Reporter));
     let mut opening = Some(transport.subscribe(request));
     let mut events: Option<EventStream<'_>> = None;
@@ -230,25 +334,28 @@ async fn serve(
             }
             Turn::Event(None) => return StreamEnd::Complete,
             Turn::Event(Some(event)) => {
-                // Others who share the source are equal by what subgraphs are sent: none of them changes that for all.
-                if let Some(opener) = running.renewed() {
-                    let key = plan.key(&opener.context(), &input.worker);
-                    if running.go_on_as(key.filter(|_| running.is_shared()), true) {
-                        renewed = Some(opener);
-                    }
-                }
+                renewed = taken_over(input, &plan, running).or(renewed);
                 let opener = renewed.as_ref().unwrap_or(opener);
-                // In a box: most of the time there is none.
-                let response = Box::pin(input.respond(&plan, opener, &telling, event)).await;
+                let response = input.response(&plan, opener, &telling, event).await;
                 if response.is_last {
                     return StreamEnd::Failed(response.json);
                 }
-                running.push(response.json);
+                running.push(response.json).await;
                 // Whoever is subscribed on this thread takes it before so many more come that there is no room.
                 tokio::task::coop::consume_budget().await;
             }
         }
     }
+}
+
+/// By whose fresh credential a source goes on from now on. Others who share it are equal by what subgraphs are sent: none of
+/// them changes that for all.
+fn taken_over(input: &SourceInput, plan: &SourcePlan, running: &RunningSource) -> Option<Opener> {
+    let mut opener = running.renewed()?;
+    opener.client = input.opener.client;
+    let key = plan.key(&opener.context(), &input.worker);
+    let goes_on = running.go_on_as(key.filter(|_| running.is_shared()), true);
+    goes_on.then_some(opener)
 }
 
 /// The end of subscriptions that end over a window, each in its turn.

@@ -4,6 +4,8 @@
 //! and one encoding for each event. The source runs on the worker of whoever came first; all others have a queue.
 
 use std::{
+    cell::Cell,
+    ops::Range,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -30,6 +32,7 @@ use crate::identify::{
 pub use crate::subscribe::counts::SubscriptionCounts;
 use crate::subscribe::{
     counts::{CountsBySubgraph, SubgraphCounts},
+    direct::{self, DirectOutcome},
     end::EndLog,
     options::QueueLimits,
     owner::{Opener, expires_after},
@@ -39,9 +42,10 @@ use crate::subscribe::{
 /// What subscriptions are equal by.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub(crate) struct SourceKey {
-    /// Addresses of the schema's state and of the plan, which the source keeps alive.
+    /// The address of the schema's state, which the source keeps alive.
     pub(crate) state: usize,
-    pub(crate) plan: usize,
+    /// The canonical form of the operation: two workers that plan it at once have two plans, and so may two documents.
+    pub(crate) form: Arc<[u8]>,
     pub(crate) variables: Vec<Option<Box<str>>>,
     /// What the caller may see.
     pub(crate) granted: Granted,
@@ -99,10 +103,13 @@ pub(crate) struct EventSource {
     left: Notify,
 }
 
+/// The queue of a subscriber.
+type Numbered = (u64, Arc<EventQueue>);
+
 #[derive(Debug, Default)]
 struct Subscribers {
     /// By number, which is the order in which they came.
-    queues: Vec<(u64, Arc<EventQueue>)>,
+    queues: Vec<Numbered>,
     /// Nobody can come any more.
     is_closed: bool,
 }
@@ -198,10 +205,11 @@ impl Sources {
             sources: Arc::clone(self),
             source: Arc::clone(source),
             end,
+            turn: Cell::default(),
         }
     }
     /// Nobody finds the source any more.
-    fn close(&self, source: &Arc<EventSource>) -> Vec<(u64, Arc<EventQueue>)> {
+    fn close(&self, source: &Arc<EventSource>) -> Vec<Numbered> {
         let mut shared = lock(&self.shared);
         source.forget(&mut shared);
         let mut subscribers = lock(&source.subscribers);
@@ -253,6 +261,19 @@ impl EventSource {
             self.left.notify_one();
         }
     }
+    /// Some of those of these numbers, to whom an event is sent next; the number of whoever comes behind them.
+    fn some(&self, numbers: Range<u64>, event: &Event, some: &mut Vec<Numbered>) -> Option<u64> {
+        let most = BYTES_AT_A_TIME / event.json().len().max(1);
+        let subscribers = lock(&self.subscribers);
+        let queues = &subscribers.queues;
+        let start = queues.partition_point(|(number, _)| *number < numbers.start);
+        let mut of_these = queues[start..]
+            .iter()
+            .take_while(|(number, _)| *number < numbers.end);
+        let turn = of_these.by_ref().take(most.clamp(1, AT_A_TIME));
+        some.extend(turn.cloned());
+        of_these.next().map(|(number, _)| *number)
+    }
     fn close_if_left(&self) -> bool {
         let mut subscribers = lock(&self.subscribers);
         subscribers.is_closed |= subscribers.queues.is_empty();
@@ -265,6 +286,8 @@ pub(crate) struct RunningSource {
     sources: Arc<Sources>,
     source: Arc<EventSource>,
     end: StreamEnd,
+    /// Room for those to whom an event is sent next.
+    turn: Cell<Vec<Numbered>>,
 }
 
 impl RunningSource {
@@ -302,28 +325,59 @@ impl RunningSource {
     pub(crate) fn set_end(&mut self, end: StreamEnd) {
         self.end = end;
     }
-    /// Sends an event to all subscribers.
-    pub(crate) fn push(&self, json: Bytes) {
+    /// Sends an event to all subscribers. Others have their turn between some of them and the next.
+    pub(crate) async fn push(&self, json: Bytes) {
         let event = Arc::new(Event::new(json));
+        // Whoever comes meanwhile comes behind this event.
+        let end = self.sources.next.load(Ordering::Relaxed);
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self.push_to_some(&event, from..end);
+            if next.is_some() {
+                tokio::task::yield_now().await;
+            }
+        }
+        // Last, with release: whoever sees the event counted sees what became of it.
+        self.source.counts.events.fetch_add(1, Ordering::Release);
+    }
+    /// Sends it to some of those of these numbers; gives the number of the next one. Nobody waits for that meanwhile.
+    fn push_to_some(&self, event: &Arc<Event>, numbers: Range<u64>) -> Option<u64> {
         let counts = &self.source.counts;
-        let (mut delivered, mut dropped, mut overflows) = (0, 0, 0);
-        self.source.keep(|_, queue| {
-            match queue.push(&event) {
+        let (mut at_once, mut delivered, mut dropped, mut overflows) = (0, 0, 0, 0);
+        let mut turn = self.turn.take();
+        let next = self.source.some(numbers, event, &mut turn);
+        let mut gone = Vec::new();
+        for (number, queue) in turn.drain(..) {
+            match direct::send(&queue, event) {
+                DirectOutcome::Sent => {
+                    at_once += 1;
+                    continue;
+                }
+                // Its session is about to end.
+                DirectOutcome::Broken => continue,
+                DirectOutcome::Elsewhere => {}
+            }
+            match queue.push(event) {
                 QueueOutcome::Queued => delivered += 1,
                 QueueOutcome::Dropped(n) => (delivered, dropped) = (delivered + 1, dropped + n),
                 QueueOutcome::Overflow => {
                     overflows += 1;
-                    return false;
+                    gone.push(number);
                 }
-                QueueOutcome::Over => return false,
+                QueueOutcome::Over => gone.push(number),
             }
-            true
-        });
-        counts.deliveries.fetch_add(delivered, Ordering::Relaxed);
+        }
+        self.turn.set(turn);
+        if !gone.is_empty() {
+            self.source.keep(|number, _| !gone.contains(&number));
+        }
+        counts.taken_at_once(at_once);
+        counts
+            .deliveries
+            .fetch_add(at_once + delivered, Ordering::Relaxed);
         counts.dropped.fetch_add(dropped, Ordering::Relaxed);
         counts.overflows.fetch_add(overflows, Ordering::Relaxed);
-        // Last, with release: whoever sees the event counted sees what became of it.
-        counts.events.fetch_add(1, Ordering::Release);
+        next
     }
     /// Ends the subscriptions whose turn is, of those that end within a window of which so much has passed; says when the
     /// next look is due. They are spread over it evenly, whatever their number is.
@@ -338,6 +392,10 @@ impl RunningSource {
         window / LOOKS
     }
 }
+
+/// To how many an event is sent before others have their turn, and how many bytes that may be.
+const AT_A_TIME: usize = 32;
+const BYTES_AT_A_TIME: usize = 256 << 10;
 
 /// How often it is looked who ends, within a window.
 const LOOKS: u32 = 20;
@@ -391,6 +449,7 @@ impl Subscriber {
     /// Ends it then.
     pub(crate) fn expire(&mut self, after: Option<Duration>) {
         self.expiry = after.map(|after| Instant::now() + after);
+        self.queue.expire(self.expiry.map(Instant::into_std));
         self.timer = None;
     }
     /// Goes on by a fresh credential of the same caller, and so does the source.
@@ -407,6 +466,8 @@ impl Subscriber {
         *lock(&self.source.renewed) = Some(Opener {
             headers: headers.clone(),
             caller: caller.cloned(),
+            // That of the opener: who shares a source is of the same address where that is told.
+            client: None,
         });
     }
     /// Ends it when its credential is withdrawn.
@@ -416,6 +477,10 @@ impl Subscriber {
     ) {
         let queue: Weak<EventQueue> = Arc::downgrade(&self.queue);
         self.watch = with(queue);
+    }
+    /// Where its events wait.
+    pub(crate) fn queue(&self) -> &Arc<EventQueue> {
+        &self.queue
     }
     /// What comes next.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<StreamStep> {
@@ -443,6 +508,9 @@ impl Subscriber {
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
+        if let Some(logger) = &mut self.end_log {
+            logger.sent(self.queue.passed());
+        }
         self.sources.open.fetch_sub(1, Ordering::Relaxed);
         let counts = &self.source.counts;
         counts.open.fetch_sub(1, Ordering::Relaxed);

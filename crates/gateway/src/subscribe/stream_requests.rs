@@ -4,7 +4,7 @@
 //! Operations pass all stages by the head of their own request. A token is of whoever reserved it: with the credentials of
 //! another caller there is no such stream.
 
-use std::sync::Arc;
+use std::{future::poll_fn, sync::Arc};
 
 use bytes::Bytes;
 use http::{
@@ -12,10 +12,12 @@ use http::{
     request::Parts,
 };
 use http_body_util::Full;
-use ogive_server::{ResponseBody, drain_body::read_refused};
+use ogive_server::{ResponseBody, drain_body::read_refused, parts::PartStream};
+use ogive_stream::session::ID_BYTES_MAX;
 use ogive_telemetry::codes;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
+use tokio::sync::mpsc;
 
 use crate::{
     admit::AdmittedSlot,
@@ -25,13 +27,13 @@ use crate::{
     respond::refusal::refuse,
     shared::context::RequestContext,
     shared::error::{RequestError, internal, no_subscriptions},
-    shared::media::{Media, StreamMedia, stream_media},
+    shared::media::{Media, StreamMedia, message_form, stream_media},
     subscribe::{
         STREAM_HEADERS, SubscriberSlot,
         options::{SingleConnectionOptions, SubscriptionOptions},
         owner::Owner,
         sources::share,
-        streams::{EventStream, PlaceRefusal, StreamAnswer, StreamBody},
+        streams::{CountedBytes, EventStream, PlaceRefusal, StreamAnswer, StreamBody},
         whole_body::{read_whole, refusal},
     },
 };
@@ -180,14 +182,16 @@ impl Gateway {
             .fill(&mut random)
             .map_err(|_| internal())?;
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        if !self.streams.reserve(&token, owner, single.streams_max) {
-            return Err(super::limited());
-        }
+        let reserved = self.streams.reserve(&token, owner, single.streams_max);
+        let stream = reserved.ok_or_else(super::limited)?;
         let (streams, expiring) = (Arc::clone(&self.streams), token.clone());
         let timeout = single.reservation_timeout;
         tokio::task::spawn_local(async move {
-            tokio::time::sleep(timeout).await;
-            streams.expire(&expiring);
+            tokio::select! {
+                () = tokio::time::sleep(timeout) => streams.expire(&expiring),
+                // Nobody waits for what is gone, or many would.
+                () = stream.left() => {}
+            }
         });
         let mut response = Response::new(ResponseBody::from(Bytes::from(token)));
         *response.status_mut() = StatusCode::CREATED;
@@ -264,7 +268,7 @@ impl Gateway {
         };
         let id = id.ok_or_else(no_operation_id)?;
         let place = stream.begin(&id, single.operations_max).map_err(no_place)?;
-        let slot = SubscriberSlot::default();
+        let slot = SubscriberSlot::with_parts(message_form(&parts.headers));
         let mut head = head(parts, &slot, stream.owner());
         head.extensions.insert(AdmittedSlot::new(admitted));
         let context = RequestContext {
@@ -277,7 +281,14 @@ impl Gateway {
             Some(subscriber) => StreamAnswer::Events(Box::new(subscriber)),
             // What was never executed is told at once.
             None if !response.status().is_success() => return Ok(response),
-            None => StreamAnswer::Whole(response.body_mut().to_vec().into()),
+            None => match response.body_mut().take_parts() {
+                Some(parts) => StreamAnswer::Parts(forwarded(parts, response.body_mut())),
+                None => {
+                    let json = response.body().to_vec();
+                    let memory = context.worker.reserve(&self.memory);
+                    StreamAnswer::Whole(CountedBytes::new(json, memory))
+                }
+            },
         };
         place.answer(answer);
         let mut accepted = Response::new(ResponseBody::default());
@@ -285,6 +296,31 @@ impl Gateway {
         *accepted.extensions_mut() = std::mem::take(response.extensions_mut());
         Ok(accepted)
     }
+}
+
+/// Parts for a stream that another thread may write. One waits at most, so that the execution feels how fast they are taken.
+fn forwarded(
+    mut parts: PartStream,
+    body: &mut ResponseBody,
+) -> mpsc::Receiver<Option<std::io::Result<Bytes>>> {
+    let (forward, forwarded) = mpsc::channel(1);
+    // Holds the memory of the request.
+    let memory = std::mem::take(body);
+    tokio::task::spawn_local(async move {
+        while let Ok(room) = forward.reserve().await {
+            let part = tokio::select! {
+                part = poll_fn(|cx| parts.as_mut().poll_next(cx)) => part,
+                () = forward.closed() => break,
+            };
+            let is_last = part.is_none();
+            room.send(part);
+            if is_last {
+                break;
+            }
+        }
+        drop(memory);
+    });
+    forwarded
 }
 
 fn options(
@@ -348,6 +384,13 @@ fn no_place(why: PlaceRefusal) -> RequestError {
     match why {
         PlaceRefusal::Duplicate => refusal(409, "an operation of this id runs in the stream"),
         PlaceRefusal::Over => no_stream(),
+        PlaceRefusal::LongId => RequestError {
+            status: 400,
+            ..RequestError::http(
+                codes::INVALID_GRAPHQL_REQUEST,
+                format!("ids of operations have at most {ID_BYTES_MAX} bytes"),
+            )
+        },
         PlaceRefusal::TooMany => RequestError::http(
             codes::OPERATIONS_LIMITED,
             "the stream has as many operations as it may have at a time",

@@ -5,44 +5,62 @@
 //! is therefore shared, under one lock that nobody holds while waiting.
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures_core::Stream;
-use ogive_base::FastMap;
-use ogive_stream::sse;
-use tokio::time::{Instant, Sleep, sleep};
+use ogive_base::{FastMap, Reservation};
+use ogive_stream::{session::ID_BYTES_MAX, sse};
+use tokio::{
+    sync::{Notify, mpsc::Receiver},
+    time::{Instant, Sleep, sleep},
+};
 
-use crate::subscribe::{
-    format::told,
-    owner::Owner,
-    queue::{StreamEnd, StreamStep},
-    sources::Subscriber,
+use crate::{
+    shared::error::internal,
+    subscribe::{
+        format::told,
+        owner::Owner,
+        queue::{StreamEnd, StreamStep},
+        sources::Subscriber,
+    },
 };
 
 /// All streams of the process, by their tokens.
 #[derive(Debug, Default)]
-pub(crate) struct EventStreams(Mutex<FastMap<Box<str>, Arc<EventStream>>>);
+pub(crate) struct EventStreams(Mutex<StreamTable>);
+
+#[derive(Debug, Default)]
+struct StreamTable {
+    streams: FastMap<Box<str>, Arc<EventStream>>,
+    /// The tokens of those that nobody has opened, in the order in which they were reserved.
+    reserved: BTreeMap<u64, Box<str>>,
+    /// How many were reserved.
+    reservations: u64,
+}
 
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct EventStream {
+    /// In the order in which they were reserved.
+    number: u64,
     owner: Owner,
-    is_open: AtomicBool,
+    /// Told when it is over.
+    left: Notify,
     state: Mutex<StreamState>,
 }
 
 #[derive(Debug, Default)]
 struct StreamState {
     operations: Vec<StreamOperation>,
+    /// How many places were reserved.
+    places: u64,
     /// The operation that is looked at first, so that each has its turn.
     first: usize,
     reader: Option<Waker>,
@@ -52,6 +70,8 @@ struct StreamState {
 
 #[derive(Debug)]
 struct StreamOperation {
+    /// Of its place: another operation may have the same id later.
+    number: u64,
     id: Box<str>,
     answer: StreamAnswer,
 }
@@ -62,9 +82,32 @@ pub(crate) enum StreamAnswer {
     /// Nothing yet.
     Awaited,
     /// All of it.
-    Whole(Bytes),
+    Whole(CountedBytes),
     /// It comes in events.
     Events(Box<Subscriber>),
+    /// It comes in parts; none is said to be the last.
+    Parts(Receiver<Option<std::io::Result<Bytes>>>),
+}
+
+/// Bytes that count as memory of the process for as long as they are there.
+#[derive(Debug)]
+pub(crate) struct CountedBytes {
+    bytes: Vec<u8>,
+    memory: Reservation,
+}
+
+impl CountedBytes {
+    /// Of bytes that are there already: when there are too many, nothing new is begun.
+    pub(crate) fn new(bytes: Vec<u8>, memory: Reservation) -> Self {
+        memory.count(bytes.len());
+        CountedBytes { bytes, memory }
+    }
+}
+
+impl AsRef<[u8]> for CountedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Why an operation has no place in a stream.
@@ -76,6 +119,8 @@ pub(crate) enum PlaceRefusal {
     TooMany,
     /// The stream is over.
     Over,
+    /// Its name is too long.
+    LongId,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,50 +128,74 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl EventStreams {
-    /// Reserves a stream; says whether there was room.
-    pub(crate) fn reserve(&self, token: &str, owner: Owner, streams_max: usize) -> bool {
-        let mut streams = lock(&self.0);
-        let has_room = streams.len() < streams_max;
-        if has_room {
-            let stream = EventStream {
-                owner,
-                is_open: AtomicBool::new(false),
-                state: Mutex::default(),
-            };
-            streams.insert(token.into(), Arc::new(stream));
+    /// Reserves a stream. If there are as many as there may be, it takes the place of the one that was reserved first and that
+    /// nobody has opened: whoever reserves many keeps nobody else out. `None` if all are open.
+    pub(crate) fn reserve(
+        &self,
+        token: &str,
+        owner: Owner,
+        streams_max: usize,
+    ) -> Option<Arc<EventStream>> {
+        let mut table = lock(&self.0);
+        let mut replaced = None;
+        if table.streams.len() >= streams_max {
+            replaced = Some(table.take_oldest_reserved()?);
         }
-        has_room
+        table.reservations += 1;
+        let stream = Arc::new(EventStream {
+            number: table.reservations,
+            owner,
+            left: Notify::new(),
+            state: Mutex::default(),
+        });
+        table.reserved.insert(stream.number, token.into());
+        table.streams.insert(token.into(), Arc::clone(&stream));
+        drop(table);
+        if let Some(replaced) = replaced {
+            replaced.end();
+        }
+        Some(stream)
     }
     /// The stream of a token.
     pub(crate) fn get(&self, token: &str) -> Option<Arc<EventStream>> {
-        lock(&self.0).get(token).map(Arc::clone)
+        lock(&self.0).streams.get(token).map(Arc::clone)
     }
     /// Forgets a stream that nobody has opened.
     pub(crate) fn expire(&self, token: &str) {
-        let mut streams = lock(&self.0);
-        if streams
-            .get(token)
-            .is_some_and(|stream| !stream.is_open.load(Ordering::Acquire))
-        {
-            let stream = streams.remove(token);
-            drop(streams);
+        let mut table = lock(&self.0);
+        let Some(stream) = table.streams.get(token) else {
+            return;
+        };
+        let number = stream.number;
+        if table.reserved.remove(&number).is_some() {
+            let stream = table.streams.remove(token);
+            drop(table);
             if let Some(stream) = stream {
                 stream.end();
             }
         }
     }
-    /// Forgets a stream.
+    /// Forgets a stream that was opened.
     fn close(&self, token: &str) {
-        let stream = lock(&self.0).remove(token);
+        let stream = lock(&self.0).streams.remove(token);
         if let Some(stream) = stream {
             stream.end();
         }
     }
     /// Opens a stream; `None` if it is open already. Only under the lock of all: it may be expiring.
     pub(crate) fn open(&self, token: &str) -> Option<Arc<EventStream>> {
-        let streams = lock(&self.0);
-        let stream = streams.get(token)?;
-        (!stream.is_open.swap(true, Ordering::AcqRel)).then(|| Arc::clone(stream))
+        let mut table = lock(&self.0);
+        let stream = table.streams.get(token).map(Arc::clone)?;
+        table.reserved.remove(&stream.number)?;
+        Some(stream)
+    }
+}
+
+impl StreamTable {
+    /// Takes out the stream that was reserved first of those that nobody has opened.
+    fn take_oldest_reserved(&mut self) -> Option<Arc<EventStream>> {
+        let (_, token) = self.reserved.pop_first()?;
+        self.streams.remove(&token)
     }
 }
 
@@ -145,6 +214,9 @@ impl EventStream {
         id: &str,
         operations_max: usize,
     ) -> Result<OperationPlace, PlaceRefusal> {
+        if id.len() > ID_BYTES_MAX {
+            return Err(PlaceRefusal::LongId);
+        }
         let mut state = lock(&self.state);
         if state.is_over {
             return Err(PlaceRefusal::Over);
@@ -159,28 +231,36 @@ impl EventStream {
         if state.operations.len() >= operations_max {
             return Err(PlaceRefusal::TooMany);
         }
+        state.places += 1;
+        let number = state.places;
         state.operations.push(StreamOperation {
+            number,
             id: id.into(),
             answer: StreamAnswer::Awaited,
         });
         Ok(OperationPlace {
             stream: Arc::downgrade(self),
-            id: id.into(),
+            number,
             is_awaited: true,
         })
     }
     /// Stops an operation, without a word.
     pub(crate) fn stop(&self, id: &str) {
+        self.remove(|operation| *operation.id == *id);
+    }
+    fn remove(&self, is_it: impl Fn(&StreamOperation) -> bool) {
         let mut state = lock(&self.state);
-        let at = state
-            .operations
-            .iter()
-            .position(|operation| *operation.id == *id);
+        let at = state.operations.iter().position(is_it);
         let stopped = at.map(|at| state.operations.remove(at));
         drop(state);
         drop(stopped);
     }
+    /// Waits until it is over.
+    pub(crate) async fn left(&self) {
+        self.left.notified().await;
+    }
     fn end(&self) {
+        self.left.notify_one();
         let mut state = lock(&self.state);
         state.is_over = true;
         let operations = std::mem::take(&mut state.operations);
@@ -192,7 +272,7 @@ impl EventStream {
 /// The place of an operation whose answer is awaited. Dropping it gives the place back.
 pub(crate) struct OperationPlace {
     stream: Weak<EventStream>,
-    id: Box<str>,
+    number: u64,
     is_awaited: bool,
 }
 
@@ -205,9 +285,7 @@ impl OperationPlace {
         };
         let mut state = lock(&stream.state);
         let mut operations = state.operations.iter_mut();
-        let awaited = operations.find(|operation| {
-            operation.id == self.id && matches!(operation.answer, StreamAnswer::Awaited)
-        });
+        let awaited = operations.find(|operation| operation.number == self.number);
         if let Some(operation) = awaited {
             operation.answer = answer;
             let reader = state.reader.take();
@@ -224,7 +302,7 @@ impl Drop for OperationPlace {
         if self.is_awaited
             && let Some(stream) = self.stream.upgrade()
         {
-            stream.stop(&self.id);
+            stream.remove(|operation| operation.number == self.number);
         }
     }
 }
@@ -269,7 +347,7 @@ impl Drop for StreamBody {
 
 /// What comes next in a stream.
 enum NextStep {
-    Send(Vec<u8>),
+    Send(Bytes),
     /// The stream ends without a word, so that the client comes back.
     End,
 }
@@ -285,8 +363,14 @@ impl StreamState {
             let is_last = match &mut operation.answer {
                 StreamAnswer::Awaited => continue,
                 StreamAnswer::Whole(response) => {
-                    sse::write(&mut out, "next", id, response);
-                    true
+                    sse::write(&mut out, "next", id, response.as_ref());
+                    sse::write(&mut out, "complete", id, b"");
+                    // Until it is written.
+                    let memory = response.memory.beside();
+                    let out = Bytes::from_owner(CountedBytes::new(out, memory));
+                    self.first = at + 1;
+                    self.operations.remove(at);
+                    return Poll::Ready(NextStep::Send(out));
                 }
                 StreamAnswer::Events(subscriber) => match subscriber.poll_step(cx) {
                     Poll::Pending => continue,
@@ -304,13 +388,28 @@ impl StreamState {
                         true
                     }
                 },
+                StreamAnswer::Parts(parts) => match parts.poll_recv(cx) {
+                    Poll::Pending => continue,
+                    Poll::Ready(Some(Some(Ok(part)))) => {
+                        sse::write(&mut out, "next", id, &part);
+                        false
+                    }
+                    // Whoever takes what came for the whole answer would be wrong.
+                    Poll::Ready(Some(Some(Err(_)))) => {
+                        sse::write(&mut out, "next", id, internal().to_json().as_ref());
+                        true
+                    }
+                    Poll::Ready(Some(None)) => true,
+                    // Its worker has ended with the process: the client comes back.
+                    Poll::Ready(None) => return Poll::Ready(NextStep::End),
+                },
             };
             self.first = at + 1;
             if is_last {
                 sse::write(&mut out, "complete", id, b"");
                 self.operations.remove(at);
             }
-            return Poll::Ready(NextStep::Send(out));
+            return Poll::Ready(NextStep::Send(out.into()));
         }
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -338,7 +437,7 @@ impl Stream for StreamBody {
                 if let Some((every, due)) = &mut this.heartbeat {
                     due.as_mut().reset(Instant::now() + *every);
                 }
-                return Poll::Ready(Some(Ok(bytes.into())));
+                return Poll::Ready(Some(Ok(bytes)));
             }
             Poll::Ready(NextStep::End) => {
                 this.is_over = true;
@@ -358,5 +457,78 @@ impl Stream for StreamBody {
             return Poll::Ready(Some(Ok(Bytes::from_static(sse::HEARTBEAT))));
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ogive_base::MemoryBudget;
+    use tokio::sync::mpsc::channel;
+
+    use super::*;
+
+    fn stream() -> Arc<EventStream> {
+        let streams = EventStreams::default();
+        streams.reserve("t", Owner::default(), 1).unwrap()
+    }
+    /// What is sent next; `None` if nothing is.
+    fn next(stream: &EventStream) -> Option<NextStep> {
+        let mut cx = Context::from_waker(Waker::noop());
+        match lock(&stream.state).poll(&mut cx) {
+            Poll::Ready(next) => Some(next),
+            Poll::Pending => None,
+        }
+    }
+    fn text(stream: &EventStream) -> String {
+        match next(stream) {
+            Some(NextStep::Send(bytes)) => String::from_utf8(bytes.to_vec()).unwrap(),
+            Some(NextStep::End) => "the end".to_owned(),
+            None => String::new(),
+        }
+    }
+    fn place(stream: &Arc<EventStream>) -> OperationPlace {
+        stream.begin("x", 1).unwrap_or_else(|e| panic!("{e:?}"))
+    }
+
+    #[test]
+    fn an_answer_in_parts_is_complete_only_if_that_is_said() {
+        for is_said in [true, false] {
+            let stream = stream();
+            let (parts, receiver) = channel(2);
+            place(&stream).answer(StreamAnswer::Parts(receiver));
+            assert_eq!(text(&stream), "");
+            parts.try_send(Some(Ok("{}".into()))).unwrap();
+            assert!(text(&stream).starts_with("event: next\n"));
+            if is_said {
+                parts.try_send(None).unwrap();
+            }
+            drop(parts);
+            let last = text(&stream);
+            assert_eq!(last.starts_with("event: complete\n"), is_said, "{last}");
+            assert_eq!(last == "the end", !is_said, "{last}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_is_not_that_of_another_operation_of_the_same_name() {
+        let stream = stream();
+        let budget = Arc::new(MemoryBudget::default());
+        let whole = |json: &str| {
+            let memory = Reservation::new(&budget);
+            StreamAnswer::Whole(CountedBytes::new(json.into(), memory))
+        };
+        let late = place(&stream);
+        stream.stop("x");
+        let second = place(&stream);
+        late.answer(whole("1"));
+        assert_eq!(text(&stream), "");
+        second.answer(whole("2"));
+        assert!(text(&stream).contains("\"payload\":2"));
+        let late = place(&stream);
+        stream.stop("x");
+        let second = place(&stream);
+        drop(late);
+        second.answer(whole("3"));
+        assert!(text(&stream).contains("\"payload\":3"));
     }
 }

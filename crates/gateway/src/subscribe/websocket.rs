@@ -5,8 +5,10 @@
 //! what waits then is bounded by the queues of its subscriptions.
 
 use std::{
+    cell::RefCell,
     future::poll_fn,
     pin::Pin,
+    rc::Rc,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
@@ -27,6 +29,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::{
     shared::error::{RequestError, internal},
+    subscribe::direct::{DirectGuard, SessionSocket},
     subscribe::format::{errors_of, told},
     subscribe::options::SubscriptionOptions,
     subscribe::owner::Owner,
@@ -69,7 +72,11 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
     let mut ending = start.sender.gateway.sources.ending();
     let init_timeout = websocket.init_timeout;
     let mut driver = Driver {
-        socket,
+        socket: Rc::new(RefCell::new(SessionSocket {
+            socket,
+            is_flushed: true,
+            task: None,
+        })),
         session: Session::new(protocol, limits),
         operations: Vec::new(),
         init: Some(Box::pin(sleep(init_timeout))),
@@ -80,7 +87,6 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
         leave: None,
         first: 0,
         rest: Rest::default(),
-        is_flushed: true,
         memory: None,
         of_payload: Vec::new(),
         owner: Owner::default(),
@@ -89,9 +95,12 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
     };
     if let Err(close) = driver.run().await {
         driver.operations.clear();
-        if let Some(close) = close {
+        // Nobody else has it, as there are no operations any more.
+        let socket = Rc::into_inner(driver.socket);
+        if let (Some(close), Some(socket)) = (close, socket) {
+            let mut socket = socket.into_inner().socket;
             // In a box, so that nobody keeps room for the end.
-            Box::pin(driver.socket.close(close, LAST_WORD)).await;
+            Box::pin(socket.close(close, LAST_WORD)).await;
         }
     }
 }
@@ -114,7 +123,10 @@ enum Turn {
 
 enum OperationState {
     PendingAnswer(PendingAnswer),
-    Streaming(Box<Subscriber>),
+    Streaming {
+        subscriber: Box<Subscriber>,
+        _direct: DirectGuard,
+    },
     Parts {
         parts: PartStream,
         /// What they were taken out of holds the memory of their request.
@@ -131,7 +143,7 @@ struct SessionOperation {
 type Ended = Option<Close>;
 
 struct Driver {
-    socket: WebSocket<Upgraded>,
+    socket: Rc<RefCell<SessionSocket>>,
     session: Session,
     operations: Vec<SessionOperation>,
     init: Option<Pin<Box<Sleep>>>,
@@ -144,7 +156,6 @@ struct Driver {
     first: usize,
     /// All that this waits for but events: they are what wakes it, mostly.
     rest: Rest,
-    is_flushed: bool,
     /// Counts what is held, if it is much.
     memory: Option<Reservation>,
     /// The headers that come in payloads.
@@ -189,7 +200,7 @@ impl Driver {
             self.first = at + 1;
             let operation = &mut self.operations[at];
             let step = match &mut operation.state {
-                OperationState::Streaming(subscriber) => subscriber.poll_step(cx),
+                OperationState::Streaming { subscriber, .. } => subscriber.poll_step(cx),
                 OperationState::PendingAnswer(_) | OperationState::Parts { .. } => Poll::Pending,
             };
             match step {
@@ -200,11 +211,14 @@ impl Driver {
                     // What was stopped is no operation any more.
                     debug_assert!(self.session.wants(&operation.id));
                     let protocol = self.session.protocol();
-                    self.socket.share(&event.message(protocol, &operation.id));
-                    self.is_flushed = false;
-                    if self.socket.is_full()
-                        && let Some(broken) = ready!(self.poll_flush(cx))
-                    {
+                    let is_full = {
+                        let mut socket = self.socket.borrow_mut();
+                        let message = event.message(protocol, &operation.id);
+                        socket.socket.share(&message);
+                        socket.is_flushed = false;
+                        socket.socket.is_full()
+                    };
+                    if is_full && let Some(broken) = ready!(self.poll_flush(cx)) {
                         return Poll::Ready(broken);
                     }
                 }
@@ -218,18 +232,26 @@ impl Driver {
 
     /// Writes what is to be written; what has happened if that cannot be done.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
-        if !self.is_flushed {
-            if ready!(self.socket.poll_flush(cx)).is_err() {
+        let mut socket = self.socket.borrow_mut();
+        if !socket
+            .task
+            .as_ref()
+            .is_some_and(|task| task.will_wake(cx.waker()))
+        {
+            socket.task = Some(cx.waker().clone());
+        }
+        if !socket.is_flushed {
+            if ready!(socket.socket.poll_flush(cx)).is_err() {
                 return Poll::Ready(Some(Turn::Broken));
             }
-            self.is_flushed = true;
+            socket.is_flushed = true;
         }
         Poll::Ready(None)
     }
 
     /// Counts what is held of messages that are not whole, if it is much; whether there is no room for it.
     fn holds_too_much(&mut self) -> bool {
-        let held = self.socket.held_bytes();
+        let held = self.socket.borrow().socket.held_bytes();
         if held <= HELD_FREE {
             self.memory = None;
             return false;
@@ -240,7 +262,8 @@ impl Driver {
     }
 
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
-        if let Poll::Ready(received) = self.socket.poll_receive(cx) {
+        let received = self.socket.borrow_mut().socket.poll_receive(cx);
+        if let Poll::Ready(received) = received {
             return Poll::Ready(Turn::Received(received));
         }
         if self.holds_too_much() {
@@ -248,7 +271,7 @@ impl Driver {
         }
         for (at, operation) in self.operations.iter_mut().enumerate() {
             let turn = match &mut operation.state {
-                OperationState::Streaming(_) => Poll::Pending,
+                OperationState::Streaming { .. } => Poll::Pending,
                 OperationState::PendingAnswer(answering) => {
                     let answer = answering.as_mut().poll(cx);
                     answer.map(|answer| Turn::Answered(at, answer))
@@ -291,7 +314,7 @@ impl Driver {
             Turn::Received(Received::Control) => {
                 self.session.alive();
                 // Pings are answered by what reads them.
-                self.is_flushed = false;
+                self.socket.borrow_mut().is_flushed = false;
                 Ok(())
             }
             Turn::Received(Received::Violation { close, .. }) => Err(Some(close)),
@@ -302,7 +325,12 @@ impl Driver {
                     let sender = &self.start.sender;
                     subscriber.renew(&sender.template, caller.as_ref(), &sender.credential());
                 }
-                self.operations[at].state = OperationState::Streaming(subscriber);
+                let operation = &mut self.operations[at];
+                let called = (self.session.protocol(), &*operation.id);
+                operation.state = OperationState::Streaming {
+                    _direct: DirectGuard::new(subscriber.queue(), &self.socket, called),
+                    subscriber,
+                };
                 Ok(())
             }
             Turn::Answered(at, Answer::Whole(response)) => self.answered(at, &response).await,
@@ -344,8 +372,17 @@ impl Driver {
 
     async fn say(&mut self, text: Option<impl AsRef<str>>) -> Result<(), Ended> {
         let Some(text) = text else { return Ok(()) };
-        self.is_flushed = false;
-        self.socket.feed(text).await.map_err(|_| None)
+        poll_fn(|cx| {
+            let mut socket = self.socket.borrow_mut();
+            socket.is_flushed = false;
+            let SessionSocket { socket, .. } = &mut *socket;
+            if socket.is_full() {
+                ready!(socket.poll_flush(cx))?;
+            }
+            Poll::Ready(socket.put_text(text.as_ref()))
+        })
+        .await
+        .map_err(|_| None)
     }
 
     async fn received(&mut self, text: &str) -> Result<(), Ended> {
@@ -455,7 +492,7 @@ impl Driver {
         let sender = &self.start.sender;
         let credential = sender.credential();
         for operation in &mut self.operations {
-            if let OperationState::Streaming(subscriber) = &mut operation.state {
+            if let OperationState::Streaming { subscriber, .. } = &mut operation.state {
                 subscriber.renew(&sender.template, caller.as_ref(), &credential);
             }
         }

@@ -8,19 +8,23 @@ pub(crate) mod report;
 
 use std::{
     hash::BuildHasher,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
 use ogive_base::FastMap;
-use ogive_config::Config;
+use ogive_config::{Config, UsageOtlpOptions};
 use ogive_operation::FieldRef;
 use ogive_schema::Schema;
+use ogive_syntax::without_literals;
 use ogive_telemetry::operation::ClientIdentity;
 
 use crate::{
     documents,
-    schema::{operation::PreparedOperation, state::SchemaState},
+    schema::{operation::PreparedOperation, operation_usage::OperationUsage, state::SchemaState},
 };
 
 /// Buckets of durations: each twice as long as the one before, from a microsecond on.
@@ -37,6 +41,7 @@ pub struct UsageOptions {
     bytes_max: usize,
     pub(crate) file: Option<(String, u64)>,
     pub(crate) hive: Option<HiveOptions>,
+    pub(crate) otlp: Option<UsageOtlpOptions>,
 }
 
 /// Hive's usage reporting.
@@ -66,6 +71,7 @@ impl UsageOptions {
                 executions_max: hive.executions_max.get() as u64,
                 timeout: hive.timeout.0,
             }),
+            otlp: usage.otlp.clone(),
         })
     }
 }
@@ -94,7 +100,32 @@ pub(crate) struct Counts {
     pub(crate) durations: [u32; BUCKETS],
 }
 
+impl Row {
+    /// What it takes. Its text counts, though others may have the same one: operations come and go.
+    fn bytes(&self) -> usize {
+        let fields = self.fields.iter();
+        let fields = fields.map(|field| field.len() + size_of::<Box<str>>());
+        let names = self.name.len() + self.client.name.len() + self.client.version.len();
+        size_of::<((u64, u64), Row)>() + self.text.len() + fields.sum::<usize>() + names
+    }
+}
+
+// Numbers cannot be left half written.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Counts {
+    fn merge(&mut self, other: &Counts) {
+        self.requests += other.requests;
+        self.failed += other.failed;
+        self.nanoseconds = self.nanoseconds.saturating_add(other.nanoseconds);
+        self.longest = self.longest.max(other.longest);
+        self.cost = self.cost.saturating_add(other.cost);
+        for (count, more) in self.durations.iter_mut().zip(other.durations) {
+            *count = count.saturating_add(more);
+        }
+    }
     fn add(&mut self, nanoseconds: u64, is_failed: bool, cost: u64) {
         self.requests += 1;
         self.failed += u64::from(is_failed);
@@ -117,37 +148,38 @@ pub(crate) struct UsageReport {
     pub(crate) others: Counts,
 }
 
-/// An operation as it is told.
-type Text = (Arc<str>, Arc<[Box<str>]>);
+/// Equal for operations of equal text and name, whichever schema they were prepared for.
+static HASHER: LazyLock<foldhash::fast::RandomState> =
+    LazyLock::new(foldhash::fast::RandomState::default);
 
-#[derive(Debug)]
-struct Table {
-    since: SystemTime,
-    /// By hash of operation and client.
-    rows: FastMap<(u64, u64), Row>,
-    texts: FastMap<u64, Text>,
-    bytes: usize,
-    others: Counts,
+fn usage_of(operation: &PreparedOperation) -> &OperationUsage {
+    operation.usage.get_or_init(|| {
+        let name = operation.name().unwrap_or_default();
+        let hash = HASHER.hash_one((operation.document.source(), name));
+        Box::new(OperationUsage::new(hash))
+    })
 }
 
-impl Default for Table {
-    fn default() -> Self {
-        Table {
-            since: SystemTime::now(),
-            rows: FastMap::default(),
-            texts: FastMap::default(),
-            bytes: 0,
-            others: Counts::default(),
-        }
-    }
+/// Tables of as many threads; further ones share them.
+const TABLES: usize = 64;
+
+/// What one thread counts. Its lock is its own, but for when all tables are read.
+#[derive(Debug, Default)]
+struct Table {
+    /// By hash of operation and client.
+    rows: FastMap<(u64, u64), Row>,
+    others: Counts,
 }
 
 /// What one process counts.
 #[derive(Debug)]
 pub(crate) struct Usage {
     pub(crate) options: UsageOptions,
-    table: Mutex<Table>,
-    hasher: foldhash::fast::RandomState,
+    tables: Box<[Mutex<Table>]>,
+    since: Mutex<SystemTime>,
+    /// Rows of all tables, and their bytes.
+    rows: AtomicUsize,
+    bytes: AtomicUsize,
 }
 
 /// What the options ask for; what was there before goes on if they ask for the same.
@@ -164,28 +196,49 @@ impl Usage {
     fn new(options: UsageOptions) -> Self {
         Usage {
             options,
-            table: Mutex::default(),
-            hasher: foldhash::fast::RandomState::default(),
+            tables: (0..TABLES).map(|_| Mutex::default()).collect(),
+            since: Mutex::new(SystemTime::now()),
+            rows: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
         }
     }
 
-    // Numbers cannot be left half written.
+    /// The table of this thread.
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+        }
+        locked(&self.tables[MINE.with(|mine| *mine) % TABLES])
     }
 
     /// What was counted since the last time.
     pub(crate) fn take(&self) -> UsageReport {
-        let table = std::mem::take(&mut *self.table());
-        let mut rows: Vec<Row> = table.rows.into_values().collect();
+        let since = std::mem::replace(&mut *locked(&self.since), SystemTime::now());
+        let (mut all, mut others) = (FastMap::default(), Counts::default());
+        for table in &self.tables {
+            let table = std::mem::take(&mut *locked(table));
+            let bytes = table.rows.values().map(Row::bytes).sum();
+            self.rows.fetch_sub(table.rows.len(), Ordering::Relaxed);
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            others.merge(&table.others);
+            for (key, row) in table.rows {
+                let known: Option<&mut Row> = all.get_mut(&key);
+                match known {
+                    Some(known) => known.counts.merge(&row.counts),
+                    None => drop(all.insert(key, row)),
+                }
+            }
+        }
+        let mut rows: Vec<Row> = all.into_values().collect();
         rows.sort_by(|a, b| {
             let key = |row: &Row| (row.name.clone(), row.text.clone(), row.client.name.clone());
             key(a).cmp(&key(b))
         });
         UsageReport {
-            since: table.since,
+            since,
             rows,
-            others: table.others,
+            others,
         }
     }
 
@@ -195,16 +248,14 @@ impl Usage {
         client: Option<&ClientIdentity>,
         one: &Noted,
     ) {
-        let name = operation.name().unwrap_or_default();
-        let source = operation.document.source();
-        let hash = self.hasher.hash_one((source, name));
+        let used = usage_of(operation);
         let said = client.map_or(("", ""), |client| (&*client.name, &*client.version));
-        let key = (hash, self.hasher.hash_one(said));
+        let key = (used.hash, HASHER.hash_one(said));
         let mut table = self.table();
         let table = &mut *table;
         let counts = match table.rows.get_mut(&key) {
             Some(row) => &mut row.counts,
-            None => match self.new_row(table, key, (operation, name, schema), said) {
+            None => match self.new_row(table, key, (operation, used, schema), said) {
                 Some(row) => &mut row.counts,
                 None => &mut table.others,
             },
@@ -216,39 +267,32 @@ impl Usage {
         &self,
         table: &'t mut Table,
         key: (u64, u64),
-        (operation, name, schema): (&PreparedOperation, &str, &Schema),
+        (operation, used, schema): (&PreparedOperation, &OperationUsage, &Schema),
         (client, version): (&str, &str),
     ) -> Option<&'t mut Row> {
-        if table.rows.len() >= self.options.rows_max {
+        if self.rows.load(Ordering::Relaxed) >= self.options.rows_max {
             return None;
         }
-        let (text, fields) = match table.texts.get(&key.0) {
-            Some(text) => text.clone(),
-            None => {
-                let text: Arc<str> = shown(operation).into();
-                let is_told = self.options.hive.is_some();
-                let fields = is_told.then(|| coordinates(operation, schema));
-                let fields = fields.unwrap_or_default();
-                let bytes = text.len() + fields.iter().map(|field| field.len()).sum::<usize>();
-                if table.bytes + bytes > self.options.bytes_max {
-                    return None;
-                }
-                table.bytes += bytes;
-                let text = (text, fields);
-                table.texts.insert(key.0, text.clone());
-                text
-            }
-        };
+        let (text, fields) = used.text.get_or_init(|| {
+            let text: Arc<str> = shown(operation).into();
+            (text, coordinates(operation, schema))
+        });
         let row = Row {
-            text,
-            fields,
-            name: name.into(),
+            text: Arc::clone(text),
+            fields: Arc::clone(fields),
+            name: operation.name().unwrap_or_default().into(),
             client: ClientIdentity {
                 name: shortened(client),
                 version: shortened(version),
             },
             counts: Counts::default(),
         };
+        let bytes = row.bytes();
+        if self.bytes.load(Ordering::Relaxed) + bytes > self.options.bytes_max {
+            return None;
+        }
+        self.rows.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Some(table.rows.entry(key).or_insert(row))
     }
 }
@@ -257,65 +301,6 @@ impl Usage {
 fn shown(operation: &PreparedOperation) -> String {
     let printed = documents::form(operation.document.source());
     without_literals(&printed.unwrap_or_default())
-}
-
-/// A printed document with `0` for every number and `""` for every text: names, mail addresses or keys that belong in
-/// variables are nothing to tell others.
-fn without_literals(printed: &str) -> String {
-    let mut out = String::with_capacity(printed.len());
-    let mut rest = printed;
-    while let Some(first) = rest.chars().next() {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let length = match first {
-            '"' => {
-                out.push_str("\"\"");
-                text_length(rest)
-            }
-            '-' | '0'..='9' => {
-                out.push('0');
-                let is_number = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
-                rest.find(|c| !is_number(c)).unwrap_or(rest.len())
-            }
-            c if is_name(c) => {
-                let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-                out.push_str(rest.get(..length).unwrap_or_default());
-                length
-            }
-            c => {
-                out.push(c);
-                c.len_utf8()
-            }
-        };
-        rest = rest.get(length..).unwrap_or_default();
-    }
-    out
-}
-
-/// Bytes of the string that a text begins with.
-fn text_length(text: &str) -> usize {
-    let quotes = if text.starts_with("\"\"\"") {
-        "\"\"\""
-    } else {
-        "\""
-    };
-    let mut at = quotes.len();
-    loop {
-        let rest = text.get(at..).unwrap_or_default();
-        let Some(found) = rest.find(['"', '\\']) else {
-            return text.len();
-        };
-        at += found;
-        let rest = text.get(at..).unwrap_or_default();
-        if rest.starts_with(quotes) {
-            return at + quotes.len();
-        }
-        let escaped = if rest.starts_with("\\\"\"\"") && quotes.len() == 3 {
-            4
-        } else {
-            2
-        };
-        at += if rest.starts_with('\\') { escaped } else { 1 };
-    }
 }
 
 /// The schema coordinates of the fields and arguments that an operation uses.
@@ -401,19 +386,5 @@ impl Drop for UsedOperation {
         };
         let operation = (&*self.operation, &self.state.supergraph.schema);
         self.usage.add(operation, self.client.as_deref(), &one);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_and_texts_are_left_out_wherever_they_are() {
-        let text = "query A1($a: [Int] = [1, -2] @x(y: \"\u{e9}\\\" 5\")) { b2(c: {d: [3.5e-1, {e: \"\"\"f \\\"\"\" \"g\" \"\"\"}], g: RED_1}, h: true, i: $a1) ... on L { m(n: \"\") } }";
-        assert_eq!(
-            without_literals(text),
-            "query A1($a: [Int] = [0, 0] @x(y: \"\")) { b2(c: {d: [0, {e: \"\"}], g: RED_1}, h: true, i: $a1) ... on L { m(n: \"\") } }"
-        );
     }
 }

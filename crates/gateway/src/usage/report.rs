@@ -1,4 +1,4 @@
-//! How usage is told: lines of a file, or Hive's usage reporting (version 2).
+//! How usage is told: lines of a file, Hive's usage reporting (version 2), or log records of OpenTelemetry.
 
 use std::{
     fs::{self, OpenOptions},
@@ -10,27 +10,33 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use ogive_config::UsageOtlpOptions;
+use ogive_telemetry::otlp::{Resource, UsageRecord};
 use ogive_transport::{Http2, Source};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
 use super::{BUCKETS, Counts, HiveOptions, Row, Usage, UsageReport};
-use crate::gateway::Gateway;
+use crate::{background::export::Collector, gateway::Gateway};
 
 /// How often it is looked whether usage is counted at all.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Tells what was counted until `stop` is told, and then what is left.
-pub(crate) async fn run(gateway: Arc<Gateway>, stop: Arc<Notify>) {
+pub(crate) async fn run(gateway: Arc<Gateway>, resource: Resource, stop: Arc<Notify>) {
     let mut failing = false;
+    let mut collector = UsageCollector {
+        resource,
+        made: None,
+    };
     loop {
         let interval = gateway.usage().map_or(IDLE, |usage| usage.options.interval);
         let is_over = tokio::time::timeout(interval, stop.notified())
             .await
             .is_ok();
         if let Some(usage) = gateway.usage() {
-            let told = tell(&usage).await;
+            let told = tell(&usage, &mut collector).await;
             match told {
                 Ok(()) if std::mem::take(&mut failing) => {
                     tracing::info!("usage is written down again");
@@ -48,7 +54,7 @@ pub(crate) async fn run(gateway: Arc<Gateway>, stop: Arc<Notify>) {
     }
 }
 
-async fn tell(usage: &Usage) -> Result<(), String> {
+async fn tell(usage: &Usage, collector: &mut UsageCollector) -> Result<(), String> {
     let period = usage.take();
     if period.rows.is_empty() && period.others.requests == 0 {
         return Ok(());
@@ -62,7 +68,61 @@ async fn tell(usage: &Usage) -> Result<(), String> {
     if let Some(hive) = &usage.options.hive {
         failure = failure.and(send(hive, &period).await);
     }
+    if let Some(otlp) = &usage.options.otlp {
+        let told = collector.tell(otlp, &period).await;
+        failure = failure.and(told);
+    }
     failure
+}
+
+/// A collector, once it is told something.
+struct UsageCollector {
+    /// Who reports.
+    resource: Resource,
+    /// The collector, and what it was made for.
+    made: Option<(UsageOtlpOptions, Collector)>,
+}
+
+impl UsageCollector {
+    /// Tells it; it says itself whether it is reached.
+    async fn tell(
+        &mut self,
+        options: &UsageOtlpOptions,
+        period: &UsageReport,
+    ) -> Result<(), String> {
+        let made = self.made.take().filter(|(made, _)| made == options);
+        let (_, collector) = match made {
+            Some(made) => self.made.insert(made),
+            None => {
+                let collector = Collector::of_usage(options, self.resource.clone())?;
+                self.made.insert((options.clone(), collector))
+            }
+        };
+        collector.usage(&records(period), period.since).await;
+        Ok(())
+    }
+}
+
+fn records(period: &UsageReport) -> Vec<UsageRecord> {
+    let milliseconds = |nanoseconds: u64| nanoseconds as f64 / 1e6;
+    let counted = |counts: &Counts| UsageRecord {
+        requests: (counts.requests, counts.failed),
+        milliseconds: (
+            milliseconds(counts.nanoseconds / counts.requests.max(1)),
+            milliseconds(counts.longest),
+        ),
+        cost: counts.cost,
+        ..UsageRecord::default()
+    };
+    let rows = period.rows.iter().map(|row| UsageRecord {
+        name: row.name.to_string(),
+        document: row.text.to_string(),
+        fields: row.fields.iter().map(|field| field.to_string()).collect(),
+        client: (row.client.name.to_string(), row.client.version.to_string()),
+        ..counted(&row.counts)
+    });
+    let others = (period.others.requests > 0).then(|| counted(&period.others));
+    rows.chain(others).collect()
 }
 
 /// One JSON object per line.

@@ -319,6 +319,13 @@ async fn whatever_becomes_of_the_server_the_keys_that_are_there_stay() {
             "{fault}"
         );
         assert_eq!(judge(&authenticator, &token).await, Ok(()), "{fault}");
+        // Five minutes later, too, and for a token that nobody has seen before.
+        let mut late = claims("i");
+        late["iat"] = (now() + 240).into();
+        late["exp"] = (now() + 3_600).into();
+        let late = key.token(&late);
+        let judged = judge_at(&authenticator, &late, now() + 300).await;
+        assert_eq!(judged, Ok(()), "{fault}");
         // Neither does a new start need the server.
         let again = start(set);
         assert_eq!(judge(&again, &token).await, Ok(()), "{fault}");
@@ -365,6 +372,45 @@ async fn keys_that_are_not_fetched_for_too_long_prove_nothing_until_they_are() {
     while judge(&authenticator, &token).await.is_err() {
         tokio::task::yield_now().await;
     }
+}
+
+/// A process that begins while its issuer is away counts from when another one was told last that the keys are good.
+#[tokio::test]
+async fn max_stale_counts_from_what_was_confirmed_last_also_after_a_restart() {
+    let (made, folder) = (Made::new("k"), Folder::new());
+    let server = Server::json(&jwks(&[&made]));
+    let mut set = at(server.url());
+    set.source.poll_interval = Some(Duration::from_millis(5));
+    set.source.max_stale = Some(Duration::from_secs(60));
+    set.source.kept = Some(folder.path().to_path_buf());
+    let file = set.source.kept_file().unwrap();
+    let token = made.token(&claims("i"));
+    let first = start(set.clone());
+    assert_eq!(judge(&first, &token).await, Ok(()));
+    // The keys are good before they are on disk.
+    while !file.exists() {
+        tokio::task::yield_now().await;
+    }
+    let noted = |ago: u64| {
+        let at = std::time::SystemTime::now() - Duration::from_secs(ago);
+        let kept = std::fs::File::options().append(true).open(&file).unwrap();
+        kept.set_modified(at).unwrap();
+    };
+    let age = || file.metadata().unwrap().modified().unwrap().elapsed();
+    // Each fetch that succeeds confirms it.
+    noted(3_600);
+    while age().unwrap_or_default() > Duration::from_secs(1_800) {
+        tokio::task::yield_now().await;
+    }
+    server.answer(None);
+    while first.sources().iter().all(|source| source.failures() == 0) {
+        tokio::task::yield_now().await;
+    }
+    drop(first);
+    noted(30);
+    assert_eq!(judge(&start(set.clone()), &token).await, Ok(()));
+    noted(61);
+    assert!(judge(&start(set), &token).await.is_err());
 }
 
 #[tokio::test]

@@ -119,6 +119,7 @@ impl Server {
             Arc::clone(&stop),
         );
         let thread = std::thread::spawn(move || {
+            let mut silent = Vec::new();
             for stream in listener.incoming() {
                 if stopped.load(Ordering::Acquire) > 0 {
                     return;
@@ -139,6 +140,10 @@ impl Server {
                 // Without an answer it closes the connection.
                 if let Some(answer) = &*answers.lock().unwrap() {
                     let _ = stream.write_all(answer.as_bytes());
+                    // With an empty one it says nothing, and stays.
+                    if answer.is_empty() {
+                        silent.push(stream);
+                    }
                 }
             }
         });

@@ -104,7 +104,9 @@ fn known() { }
     let names: Vec<&str> = found.iter().map(|call| call.name.as_str()).collect();
     assert_eq!(names, ["crypto::hmac", "traceparent_from", "unknown"]);
     assert!(
-        found.iter().all(|call| call.at.starts_with("line ")),
+        found
+            .iter()
+            .all(|call| call.at.starts_with("main.rhai, line ")),
         "{found:?}"
     );
 }

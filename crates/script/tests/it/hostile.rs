@@ -56,6 +56,7 @@ fn what_scripts_may_not_do_fails() {
         "throw #{ status: 99 }",
         "throw #{ status: \"401\" }",
         "nothing()",
+        "for n in 0..1000000000 { request.headers[`x-${n}`] = \"1\"; }",
         "throw \"text\"",
     ] {
         let found = outcome(body);
@@ -80,9 +81,36 @@ fn what_takes_long_is_known_to() {
     let hook = scripts.hook(Stage::SupergraphRequest, "").unwrap().unwrap();
     assert!(!hook.is_long());
     let ask = |value: &str| scripts.call(&hook, exchange(Stage::SupergraphRequest, value, ""));
-    assert!(ask("a=1").1.is_err());
+    // One that had to wait for its turn is not long: it takes several in a row.
+    for _ in 0..3 {
+        assert!(!hook.is_long());
+        assert!(ask("a=1").1.is_err());
+    }
     assert!(hook.is_long());
     assert_eq!(ask("a=2").1, Ok(None), "what failed once harms nobody else");
+}
+
+#[test]
+fn time_ends_a_call_however_few_operations_it_has() {
+    for body in [
+        "loop { }",
+        "let a = \"x\"; a.pad(60000, \"y\"); for n in 0..1000000 { sha256::digest(a); }",
+        "let a = \"x\"; a.pad(60000, \"y\"); for n in 0..60 { for m in 0..16 { sha256::digest(a); } }",
+    ] {
+        let script = format!(
+            "fn supergraph_service(service) {{ service.map_request(|request| {{ {body} }}); }}"
+        );
+        let folder = Folder::with(&[("main.rhai", &script)]);
+        let limits = Limits {
+            operations: u64::MAX,
+            time: Duration::from_millis(2),
+            ..Limits::default()
+        };
+        let scripts = started(&folder.program(limits));
+        let hook = scripts.hook(Stage::SupergraphRequest, "").unwrap().unwrap();
+        let (_, outcome) = scripts.call(&hook, exchange(Stage::SupergraphRequest, "", ""));
+        assert!(matches!(outcome, Err(ScriptError::Limit(_))), "{body}");
+    }
 }
 
 #[test]

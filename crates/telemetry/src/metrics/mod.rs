@@ -8,6 +8,7 @@
 //! [`MetricsOptions::cardinality_limit`] series of one metric, the rest is counted together in a series marked
 //! `otel_metric_overflow`.
 
+mod attribute_values;
 mod costs;
 mod counts;
 mod family;
@@ -25,12 +26,15 @@ use std::{
     time::Duration,
 };
 
+use attribute_values::{AttributeValues, Instrument};
 pub use family::{Family, Histogram, Series, Value};
 pub use shard::Outcome;
 use shard::{Kept, OperationKey, RequestKey, Shard};
 pub use subscriptions::SubscriptionGauges;
 
 use crate::{
+    attributes::Attributes,
+    hook::HookCall,
     lines::LineCounts,
     names::{self, Metric},
     operation::{ClientIdentity, Operation, Stop},
@@ -63,6 +67,8 @@ const SHARDS: usize = 32;
 pub struct MetricsOptions {
     /// Most series of one metric; default 2,000.
     pub cardinality_limit: usize,
+    /// Most values of one attribute that operators add; default 200.
+    pub attribute_values_max: usize,
     /// Whether operations are told apart by name; default yes.
     pub operation_names: bool,
     /// Whether clients that say what they are called are counted; default yes.
@@ -77,6 +83,7 @@ impl Default for MetricsOptions {
     fn default() -> Self {
         MetricsOptions {
             cardinality_limit: 2_000,
+            attribute_values_max: 200,
             operation_names: true,
             clients: true,
             bounds_ns: BOUNDS_NS.to_vec(),
@@ -91,6 +98,7 @@ pub struct Metrics {
     operation_names: bool,
     clients: bool,
     commit: Option<&'static str>,
+    values: AttributeValues,
     kept: Kept,
     shards: Box<[Slot]>,
     reloads: AtomicU64,
@@ -232,6 +240,7 @@ impl Metrics {
             operation_names: options.operation_names,
             clients: options.clients,
             commit: options.commit,
+            values: AttributeValues::new(options.attribute_values_max),
             kept: Kept {
                 limit: options.cardinality_limit,
                 bounds: options.bounds_ns.into(),
@@ -272,6 +281,7 @@ impl Metrics {
     pub(crate) fn left(
         &self,
         (method, client): (&'static str, Option<&ClientIdentity>),
+        attributes: Option<&Attributes>,
         status: u16,
         took: Duration,
         bytes: u64,
@@ -279,8 +289,13 @@ impl Metrics {
         let slot = self.slot();
         let client = client.filter(|_| self.clients);
         slot.active.fetch_sub(1, Ordering::Relaxed);
+        let key = self.values.key(Instrument::Request, "", attributes);
         Self::shard(slot, |shard| {
-            shard.request(RequestKey { method, status }, took, &self.kept);
+            let request = RequestKey { method, status };
+            match &key {
+                None => shard.request(request, took, &self.kept),
+                Some(key) => shard.attributed_request(key, request, took, &self.kept),
+            }
             shard.response_bytes += bytes;
             if let Some(client) = client {
                 shard.client(client, self.kept.limit);
@@ -296,8 +311,12 @@ impl Metrics {
     ) {
         let kept = &self.kept;
         let name = operation.name.as_deref().unwrap_or_default();
+        let name = if self.operation_names { name } else { "" };
+        let attributed =
+            self.values
+                .key(Instrument::Operation, name, operation.attributes.as_deref());
         let key = OperationKey {
-            name: if self.operation_names { name } else { "" },
+            name: attributed.as_deref().unwrap_or(name),
             kind: operation.kind,
             failed: operation.errors > 0,
         };
@@ -320,6 +339,10 @@ impl Metrics {
                     (None, None) => Outcome::Failed("CANCELLED"),
                 };
                 let name = subgraph(call.subgraph);
+                let attributed =
+                    self.values
+                        .key(Instrument::Subgraph, name, call.attributes.as_deref());
+                let name = attributed.as_deref().unwrap_or(name);
                 shard.call(name, outcome, call.took, kept);
                 shard.retries += u64::from(call.tries.saturating_sub(1));
                 shard.joined += u64::from(call.tries == 0);
@@ -347,6 +370,10 @@ impl Metrics {
         Self::shard(self.slot(), |shard| {
             shard.costs.actual(result, actual, delta)
         });
+    }
+    /// A hook was called.
+    pub(crate) fn hook(&self, call: &HookCall) {
+        Self::shard(self.slot(), |shard| shard.hook(call, &self.kept));
     }
     /// A caller was known by what a request brought; `refused` is the code if it was not.
     pub fn authenticated(&self, refused: Option<&'static str>) {

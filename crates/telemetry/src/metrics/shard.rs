@@ -5,12 +5,14 @@ use std::{sync::Arc, time::Duration};
 use ogive_base::FastMap;
 
 use super::{
+    attribute_values::read,
     costs::CostCounts,
     counts::Counts,
     family::{Family, Series, Value},
     pairs::PairCounts,
 };
 use crate::{
+    hook::{Hook, HookCall, HookOutcome},
     names::{self, Metric},
     operation::{ClientIdentity, Stop},
 };
@@ -46,6 +48,9 @@ pub enum Outcome {
     Failed(&'static str),
 }
 
+/// Who was called where, and how it ended.
+type HookKey = (Hook, &'static str, HookOutcome);
+
 /// By name first, so that looking up needs no owned name.
 type ByName<K> = FastMap<Box<str>, Vec<(K, Counts)>>;
 
@@ -53,6 +58,10 @@ type ByName<K> = FastMap<Box<str>, Vec<(K, Counts)>>;
 #[derive(Debug, Default)]
 pub(super) struct Shard {
     requests: Vec<(RequestKey, Counts)>,
+    /// By the attributes that operators add.
+    attributed_requests: ByName<RequestKey>,
+    request_series: usize,
+    request_overflow: Counts,
     operations: ByName<(&'static str, bool)>,
     operation_series: usize,
     operation_overflow: Counts,
@@ -61,6 +70,7 @@ pub(super) struct Shard {
     call_overflow: Counts,
     pub(super) stops: [Counts; Stop::ALL.len()],
     plans: Vec<(&'static str, Counts)>,
+    hooks: Vec<(HookKey, Counts)>,
     /// By subgraph, empty for none, and code.
     errors: PairCounts,
     /// By name and version.
@@ -133,6 +143,18 @@ impl Shard {
             found.record(took, &kept.bounds);
         }
     }
+    /// The same with attributes that operators add.
+    pub(super) fn attributed_request(
+        &mut self,
+        attributes: &str,
+        key: RequestKey,
+        took: Duration,
+        kept: &Kept,
+    ) {
+        let (map, series) = (&mut self.attributed_requests, &mut self.request_series);
+        let overflow = &mut self.request_overflow;
+        find_named(map, series, overflow, attributes, key, kept.limit).record(took, &kept.bounds);
+    }
     pub(super) fn operation(&mut self, key: OperationKey<'_>, took: Duration, kept: &Kept) {
         let (map, series) = (&mut self.operations, &mut self.operation_series);
         let rest = (key.kind, key.failed);
@@ -156,6 +178,12 @@ impl Shard {
             found.record(took, &kept.bounds);
         }
     }
+    pub(super) fn hook(&mut self, call: &HookCall, kept: &Kept) {
+        let key = (call.hook, call.stage, call.outcome);
+        if let Some(found) = find(&mut self.hooks, key, kept.limit) {
+            found.record(call.took, &kept.bounds);
+        }
+    }
     pub(super) fn failed(&mut self, subgraph: &str, code: &str, limit: usize) {
         self.errors.add((subgraph, code), 1, limit);
     }
@@ -175,6 +203,11 @@ impl Shard {
                 found.add(histogram);
             }
         }
+        self.request_overflow.add(&other.request_overflow);
+        for (name, key, histogram) in sorted(&other.attributed_requests) {
+            let (map, series) = (&mut self.attributed_requests, &mut self.request_series);
+            find_named(map, series, &mut self.request_overflow, name, *key, limit).add(histogram);
+        }
         self.operation_overflow.add(&other.operation_overflow);
         for (name, key, histogram) in sorted(&other.operations) {
             let (map, series) = (&mut self.operations, &mut self.operation_series);
@@ -190,6 +223,11 @@ impl Shard {
         }
         for (source, histogram) in &other.plans {
             if let Some(found) = find(&mut self.plans, *source, limit) {
+                found.add(histogram);
+            }
+        }
+        for (key, histogram) in &other.hooks {
+            if let Some(found) = find(&mut self.hooks, *key, limit) {
                 found.add(histogram);
             }
         }
@@ -230,6 +268,7 @@ impl Shard {
             family(&names::SUBGRAPH_DURATION, self.call_series(bounds)),
             family(&names::STOP_DURATION, self.stop_series(bounds)),
             family(&names::PLAN_DURATION, self.plan_series(bounds)),
+            family(&names::HOOK_DURATION, self.hook_series(bounds)),
             family(&names::ERRORS, errors),
             family(&names::CLIENT_REQUESTS, clients),
             family(&names::AUTHENTICATIONS, authenticated),
@@ -241,23 +280,29 @@ impl Shard {
         all.into_iter().chain(costs).collect()
     }
     fn request_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
-        let series = self.requests.iter().map(|(key, counts)| Series {
-            labels: vec![
-                (names::METHOD, key.method.to_owned()),
-                (names::STATUS, key.status.to_string()),
-            ],
+        let plain = self.requests.iter().map(|(key, counts)| ("", key, counts));
+        let all = plain.chain(sorted(&self.attributed_requests));
+        let series = all.map(|(name, key, counts)| Series {
+            labels: attributed(name, |_| {
+                vec![
+                    (names::METHOD, key.method.to_owned()),
+                    (names::STATUS, key.status.to_string()),
+                ]
+            }),
             value: histogram(counts, bounds),
         });
-        by_labels(series)
+        by_labels(series.chain(overflow(&self.request_overflow, bounds)))
     }
     fn operation_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
         let named = sorted(&self.operations).into_iter();
         let named = named.map(|(name, (kind, failed), counts)| Series {
-            labels: vec![
-                (names::OPERATION_NAME, name.to_owned()),
-                (names::OPERATION_TYPE, (*kind).to_owned()),
-                (names::FAILED, failed.to_string()),
-            ],
+            labels: attributed(name, |name| {
+                vec![
+                    (names::OPERATION_NAME, name.to_owned()),
+                    (names::OPERATION_TYPE, (*kind).to_owned()),
+                    (names::FAILED, failed.to_string()),
+                ]
+            }),
             value: histogram(counts, bounds),
         });
         by_labels(named.chain(overflow(&self.operation_overflow, bounds)))
@@ -265,13 +310,15 @@ impl Shard {
     fn call_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
         let named = sorted(&self.calls).into_iter();
         let named = named.map(|(name, outcome, counts)| Series {
-            labels: vec![
-                (names::SUBGRAPH, name.to_owned()),
-                match outcome {
-                    Outcome::Status(status) => (names::STATUS, status.to_string()),
-                    Outcome::Failed(code) => (names::ERROR_TYPE, (*code).to_owned()),
-                },
-            ],
+            labels: attributed(name, |name| {
+                vec![
+                    (names::SUBGRAPH, name.to_owned()),
+                    match outcome {
+                        Outcome::Status(status) => (names::STATUS, status.to_string()),
+                        Outcome::Failed(code) => (names::ERROR_TYPE, (*code).to_owned()),
+                    },
+                ]
+            }),
             value: histogram(counts, bounds),
         });
         by_labels(named.chain(overflow(&self.call_overflow, bounds)))
@@ -285,6 +332,20 @@ impl Shard {
         });
         series.collect()
     }
+    fn hook_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
+        let series = self
+            .hooks
+            .iter()
+            .map(|((hook, stage, outcome), counts)| Series {
+                labels: vec![
+                    (names::HOOK, hook.word().to_owned()),
+                    (names::HOOK_STAGE, (*stage).to_owned()),
+                    (names::HOOK_OUTCOME, outcome.word().to_owned()),
+                ],
+                value: histogram(counts, bounds),
+            });
+        by_labels(series)
+    }
     fn plan_series(&self, bounds: &Arc<[u64]>) -> Vec<Series> {
         let series = self.plans.iter().map(|(source, counts)| Series {
             labels: vec![(names::PLAN_SOURCE, (*source).to_owned())],
@@ -292,6 +353,17 @@ impl Shard {
         });
         by_labels(series)
     }
+}
+
+/// The labels of a series, with those that operators add behind them.
+fn attributed(
+    key: &str,
+    labels: impl FnOnce(&str) -> Vec<(&'static str, String)>,
+) -> Vec<(&'static str, String)> {
+    let (name, mut added) = read(key);
+    let mut all = labels(name);
+    all.append(&mut added);
+    all
 }
 
 /// Numbers by one label.

@@ -106,7 +106,8 @@ fn labels(labels: &[(&'static str, String)]) -> String {
         if !out.is_empty() {
             out.push(',');
         }
-        let _ = write!(out, "{}=\"", name.replace('.', "_"));
+        let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let _ = write!(out, "{name}=\"");
         for c in value.chars() {
             match c {
                 '"' => out.push_str("\\\""),

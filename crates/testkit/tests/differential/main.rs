@@ -7,6 +7,7 @@
 //! `BLESS=1` fills in the supergraph and data of cases that lack them.
 
 mod composed;
+mod costs;
 mod reference;
 
 use std::{

@@ -112,7 +112,7 @@ fn compare(
     let (data, errors) = bench.expected(whole, variables)?;
     bench.world.reset();
     bench.world.forget();
-    let (payloads, complaints) = gateway.execute_in_parts(&prepared, form, seed)?;
+    let (payloads, complaints, _) = gateway.execute_in_parts(&prepared, form, seed)?;
     // A monolith has but one value for what several subgraphs may serve.
     if bench.world.is_ambiguous() || bench.world.is_disputed() {
         return Ok(());

@@ -277,7 +277,7 @@ impl HttpEvents {
                         SseEvent::Heartbeat | SseEvent::Other(_) => {}
                     }
                 }
-                read.map_err(|error| malformed(endpoint, format!("SSE: {error:?}")))
+                read.map_err(|error| malformed(endpoint, format!("the event stream: {error}")))
             }
             Reader::Multipart(reader) => {
                 let read = reader.push(data);
@@ -299,7 +299,7 @@ impl HttpEvents {
                     }
                 }
                 self.is_complete |= reader.is_complete();
-                read.map_err(|error| malformed(endpoint, format!("multipart: {error:?}")))
+                read.map_err(|error| malformed(endpoint, format!("the multipart stream: {error}")))
             }
         }
     }

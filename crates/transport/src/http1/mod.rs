@@ -109,7 +109,7 @@ impl fmt::Display for Unanswered {
 /// Why a body ended too early, for operators.
 pub(crate) type Cut = String;
 
-const ENDED: &str = "the subgraph closed it";
+const ENDED: &str = "the subgraph closed the connection";
 
 impl Connection {
     pub(crate) fn new(stream: Stream) -> Self {

@@ -13,6 +13,7 @@ use crate::{
     answer::Exchanged,
     balance::Replicas,
     error::{HTTP_ERROR, failed, over_budget},
+    extensions::extended,
     http1::request::binds,
 };
 
@@ -34,7 +35,10 @@ impl RequestTransport<'_> {
             subgraph: &endpoint.name,
             url: url_of(endpoint),
             headers: outgoing.headers.clone(),
-            body: request.body.clone(),
+            body: match &outgoing.extensions {
+                None => request.body.clone(),
+                Some(extensions) => extended(&request.body, extensions),
+            },
         };
         let place = self.collected.as_ref().map_or(0, Collected::sent);
         let exchanged = match hook.request(number, asked).await? {
@@ -42,7 +46,10 @@ impl RequestTransport<'_> {
             FetchDecision::Send { headers, body, url } => {
                 request.body = body;
                 let own = Outgoing {
+                    endpoint,
                     binds: binds(&headers),
+                    // They are in the body.
+                    extensions: None,
                     headers,
                     fingerprint: OnceCell::new(),
                 };
@@ -55,12 +62,18 @@ impl RequestTransport<'_> {
                 }
             }
         };
+        let before = exchanged.response.body.len();
         let answer = FetchAnswer {
             status: exchanged.response.status,
             headers: exchanged.headers,
             body: exchanged.response.body,
         };
         let answer = hook.response(number, &endpoint.name, answer).await?;
+        // What is there instead counts as what was there would.
+        let more = answer.body.len().saturating_sub(before);
+        if more > 0 && !self.budget.take(more) {
+            return Err(over_budget(&endpoint.name, &self.budget));
+        }
         if let Some(collected) = &self.collected {
             let headers = (&answer.headers, &*exchanged.echoes);
             collected.came(place, &endpoint.response_headers, headers);
@@ -89,7 +102,7 @@ impl RequestTransport<'_> {
     async fn exchanged(
         &self,
         endpoint: &Endpoint,
-        outgoing: &Outgoing,
+        outgoing: &Outgoing<'_>,
         request: SubgraphRequest,
     ) -> Result<Exchanged, Failure> {
         let memory = self.budget.process();
@@ -141,6 +154,9 @@ impl RequestTransport<'_> {
                 Ok(e) => Answered::Status(e.response.status, e.response.body.len()),
                 Err(error) => Answered::Failed(error.code),
             };
+            if let Ok(exchanged) = &result {
+                observer.answered_with(number, &exchanged.headers);
+            }
             observer.answered(number, answered);
         }
         if result.as_ref().is_ok_and(|exchanged| exchanged.personal) {

@@ -86,6 +86,7 @@ fn large_answers_are_ready_soon_after_their_last_byte() {
         for round in 0..2 * ROUNDS + 2 {
             let transport = RequestTransport::new(&client, &endpoints, &headers, None);
             let input = ExecuteInput {
+                costs: None,
                 operation_names: None,
                 variables: &[],
                 granted: &Granted::default(),

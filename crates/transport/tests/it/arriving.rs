@@ -41,6 +41,7 @@ async fn executed(plan: &Plan, acts: Vec<Act>, traffic: Traffic) -> ExecuteOutpu
     let (client, headers) = (Client::new(), HeaderMap::new());
     let transport = RequestTransport::new(&client, &endpoints, &headers, None);
     let input = ExecuteInput {
+        costs: None,
         operation_names: None,
         variables: &[],
         granted: &Granted::default(),

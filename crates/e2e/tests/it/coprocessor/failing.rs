@@ -8,7 +8,7 @@ use crate::faults::{compare, seen};
 
 /// What a coprocessor does, and what the client gets if it is at the stage of an HTTP request, a response or an operation,
 /// and if it is at a stage of a subgraph.
-pub(crate) const COPROCESSOR_FAULTS: [(&str, &str, &str); 11] = [
+pub(crate) const COPROCESSOR_FAULTS: [(&str, &str, &str); 13] = [
     ("closes the connection", FAILED, FAILED_FETCH),
     ("is not there", FAILED, FAILED_FETCH),
     ("takes longer than `timeout`", FAILED, FAILED_FETCH),
@@ -24,6 +24,8 @@ pub(crate) const COPROCESSOR_FAULTS: [(&str, &str, &str); 11] = [
     ("changes `stage`", FAILED, FAILED_FETCH),
     ("changes `version`", FAILED, FAILED_FETCH),
     ("answers with members of wrong types", FAILED, FAILED_FETCH),
+    ("says a header that cannot be sent", FAILED, FAILED_FETCH),
+    ("ends with a status that is none", FAILED, FAILED_FETCH),
 ];
 
 const FAILED: &str = "500 COPROCESSOR_FAILED";
@@ -49,6 +51,8 @@ fn reply(fault: &str) -> Option<Reply> {
         "changes `stage`" => whole(200, r#"{"stage":"SandwichRequest"}"#),
         "changes `version`" => whole(200, r#"{"version":2}"#),
         "answers with members of wrong types" => whole(200, r#"{"headers":{"a":"b"}}"#),
+        "says a header that cannot be sent" => whole(200, r#"{"headers":{"a b":["1"]}}"#),
+        "ends with a status that is none" => whole(200, r#"{"control":{"break":99}}"#),
         other => panic!("{other}"),
     })
 }

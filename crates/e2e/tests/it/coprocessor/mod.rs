@@ -3,10 +3,12 @@
 
 mod changes;
 mod conditions;
+mod edges;
 pub(crate) mod failing;
 mod languages;
 mod policies;
 mod schema;
+mod seen;
 mod told;
 mod whole;
 

@@ -19,8 +19,10 @@ mod telling;
 
 use std::fmt::Write;
 
+use crate::components::COMPONENT_FAULTS;
 use crate::coprocessor::failing::COPROCESSOR_FAULTS;
 use crate::identity::{opaque::UNKNOWN, policies::UNDECIDED, services::FAULTS};
+use crate::scripts::SCRIPT_FAULTS;
 use crate::{http_client::Answer, subgraph_authentication};
 
 /// What an answer looks like: `200 SUBREQUEST_HTTP_ERROR`, `431` without a body.
@@ -151,6 +153,25 @@ fn the_page_of_faults_is_up_to_date() {
          | fault | at a stage of a subgraph | at another stage |\n|---|---|---|\n",
     );
     for (fault, of_request, of_fetch) in COPROCESSOR_FAULTS {
+        let _ = writeln!(page, "| {fault} | {of_fetch} | {of_request} |");
+    }
+    page.push_str(
+        "\n## Scripts\n\n\
+         A script ([rhai.md](rhai.md)) that does this, at every stage. At the stages of subgraphs the fields of that request are null, and \
+         the others are answered; other requests are served as ever.\n\n\
+         | fault | at a stage of a subgraph | at another stage |\n|---|---|---|\n",
+    );
+    for (fault, _, of_request, of_fetch) in SCRIPT_FAULTS {
+        let _ = writeln!(page, "| {fault} | {of_fetch} | {of_request} |");
+    }
+    page.push_str(
+        "\n## Components\n\n\
+         A WebAssembly component ([components.md](components.md)) that does this. At the stages of subgraphs the fields of that request \
+         are null, and the others are answered; other requests are served as ever. With `on_error: continue` what it fails at goes on \
+         as if it had not been called.\n\n\
+         | fault | at a stage of a subgraph | at another stage |\n|---|---|---|\n",
+    );
+    for (fault, _, of_request, of_fetch) in COMPONENT_FAULTS {
         let _ = writeln!(page, "| {fault} | {of_fetch} | {of_request} |");
     }
     page.push_str(

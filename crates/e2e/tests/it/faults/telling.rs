@@ -93,6 +93,19 @@ fn errors(json: &Value) -> &[Value] {
 }
 
 #[test]
+fn operators_read_what_happened_whatever_rules_tell_clients() {
+    let case = CASES
+        .iter()
+        .find(|case| case.seen.contains("SUBREQUEST_GRAPHQL_ERROR"));
+    let subgraph = (case.unwrap().subgraph)();
+    let rules = "error_rules: [{ set_code: SOMETHING, set_message: Later. }]\n";
+    let answer = ask(&served(&subgraph, rules), "told-by-rules");
+    assert_eq!(answer.codes()[0], "SOMETHING");
+    let lines = told("told-by-rules");
+    assert_eq!(lines[0]["fields"]["code"], "DOWNSTREAM_SERVICE_ERROR");
+}
+
+#[test]
 fn every_fault_of_a_subgraph_is_one_line_and_one_count() {
     for (number, case) in CASES.iter().enumerate() {
         let (subgraph, id) = ((case.subgraph)(), format!("told-{number}"));
@@ -120,6 +133,14 @@ fn every_fault_of_a_subgraph_is_one_line_and_one_count() {
         assert!(!fields["cause"].as_str().unwrap().is_empty(), "{fault}");
         let place = fields["path"].as_str().unwrap();
         assert!(place.starts_with("topProducts."), "{fault}: {place}");
+        if code == "SUBREQUEST_INVALID_VALUE" {
+            // Of a leaf only its kind: it may be a secret, and no name stands beside it.
+            if fault == "answers a text for a number" {
+                assert_eq!(fields["answer"], "a string of 4 bytes", "{fault}");
+            }
+            assert_eq!(fields["status"], 200, "{fault}");
+            assert!(!fields["answer"].as_str().unwrap().is_empty(), "{fault}");
+        }
         let level = if is_missing || code == "DOWNSTREAM_SERVICE_ERROR" {
             "INFO"
         } else {
@@ -316,5 +337,43 @@ fn requests_that_are_refused_have_an_id_and_a_count() {
     ] {
         let series = format!("ogive_errors_total{{graphql_error_code=\"{code}\"}} {count}\n");
         assert!(metrics.contains(&series), "{series} in {metrics}");
+    }
+}
+
+#[test]
+fn a_coprocessor_or_a_script_that_fails_is_told_once() {
+    listen();
+    let coprocessor = |stage: &str, on_error: &str| {
+        format!(
+            "coprocessor: {{ url: 'http://127.0.0.1:1/', on_error: {on_error}, {stage} }}\n{TELEMETRY}\n"
+        )
+    };
+    let router = "router: { request: { method: true } }";
+    let subgraph = "subgraph: { all: { request: { uri: true } } }";
+    for (id, stage, on_error, level) in [
+        ("told-hook-router", router, "fail", "WARN"),
+        ("told-hook-subgraph", subgraph, "fail", "WARN"),
+        ("told-hook-goes-on", router, "continue", "WARN"),
+    ] {
+        let graph = Graph::with(&coprocessor(stage, on_error));
+        post_with(
+            graph.address(),
+            "query Me { me { name } }",
+            &[("x-request-id", id)],
+        );
+        let lines = told(id);
+        let [line] = lines.as_slice() else {
+            panic!("{id}: {lines:?}");
+        };
+        let fields = &line["fields"];
+        assert_eq!(fields["code"], "COPROCESSOR_FAILED", "{line}");
+        assert_eq!(line["level"], level, "{line}");
+        let cause = fields["cause"].as_str().unwrap();
+        let stage = if stage == router {
+            "RouterRequest"
+        } else {
+            "SubgraphRequest"
+        };
+        assert!(cause.starts_with(&format!("at {stage} of ")), "{line}");
     }
 }

@@ -1,6 +1,11 @@
 //! Tokens and keys that are taken, and those that are not; what becomes of what they claim.
 
-use ogive_testbase::subgraph::{Reply, StubSubgraph, answer};
+use std::process::Command;
+
+use ogive_testbase::{
+    left_out, runs,
+    subgraph::{Reply, StubSubgraph, answer},
+};
 use serde_json::json;
 
 use super::{Known, claims, made::Made};
@@ -495,6 +500,80 @@ fn what_key_sets_may_be_used_for_and_tokens_without_an_end() {
     );
 }
 
+/// A signature of RSA with 4,096 bits takes as long as a whole request, so no worker checks any; and none is checked twice.
+#[test]
+fn signatures_are_checked_beside_the_worker_and_once() {
+    if !runs("openssl") {
+        return left_out("there is no openssl");
+    }
+    let folder = super::made::Folder::new();
+    let pem = folder.path().join("key.pem").display().to_string();
+    let openssl = |args: &[&str]| {
+        let output = Command::new("openssl").args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    openssl(&[
+        "genpkey",
+        "-algorithm",
+        "RSA",
+        "-pkeyopt",
+        "rsa_keygen_bits:4096",
+        "-out",
+        &pem,
+    ]);
+    let modulus = openssl(&["rsa", "-in", &pem, "-noout", "-modulus"]);
+    let modulus = String::from_utf8(modulus).unwrap();
+    let hex = modulus.trim().trim_start_matches("Modulus=").as_bytes();
+    let bytes: Vec<u8> = hex
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect();
+    assert_eq!(bytes.len(), 512);
+    let n = ogive_identity::base64url::encode(&bytes);
+    let jwk = json!({ "kty": "RSA", "kid": "r", "n": n, "e": "AQAB" });
+    let set = folder.write("jwks.json", &json!({ "keys": [jwk] }).to_string());
+    let encode = |text: &str| ogive_identity::base64url::encode(text.as_bytes());
+    let claims = claims(json!({ "sub": "ida" })).to_string();
+    let signed = format!(
+        "{}.{}",
+        encode(r#"{"alg":"RS512","kid":"r"}"#),
+        encode(&claims)
+    );
+    let text = folder.write("signed", &signed).display().to_string();
+    let signature = openssl(&["dgst", "-sha512", "-sign", &pem, &text]);
+    let token = format!("{signed}.{}", ogive_identity::base64url::encode(&signature));
+    let graph = Graph::with(&format!(
+        "authentication: {{ router: {{ jwt: {{ jwks: [{{ url: 'file://{}', issuers: ['{}'], audiences: [us] }}] }} }} }}\n\
+         authorization: {{ require_authentication: true }}\n",
+        set.display(),
+        super::ISSUER
+    ));
+    let done = || graph.served.gateway.offload().done();
+    let ask = |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let answer = post_with(
+            graph.address(),
+            "{ me { name } }",
+            &[("authorization", &bearer)],
+        );
+        answer.status
+    };
+    assert_eq!(ask("no.token.this"), 401);
+    let before = done();
+    assert_eq!(ask(&token), 200);
+    assert_eq!(done(), before + 1);
+    assert_eq!([ask(&token), ask(&token)], [200, 200]);
+    assert_eq!(
+        done(),
+        before + 1,
+        "a token that is known is not checked again"
+    );
+    let (head, _) = token.rsplit_once('.').unwrap();
+    assert_eq!(ask(&format!("{head}.{}", "A".repeat(683))), 401);
+    assert_eq!(done(), before + 2);
+}
+
 /// Each configuration of the page starts, knows whom it should, and refuses others where it says so.
 #[test]
 fn the_documented_set_ups_start() {
@@ -541,7 +620,8 @@ fn the_documented_set_ups_start() {
             .replace("/etc/ogive/jwks.json", &jwks.display().to_string())
             .replace("/etc/ogive/api-keys.json", &api_keys.display().to_string())
             .replace("    jwt:\n", "    jwt:\n      last_known_good: ''\n")
-            .replace("10.1.2.3", "127.0.0.1");
+            .replace("10.1.2.3", "127.0.0.1")
+            .replace("${env.INTROSPECTION_SECRET}", "secret");
         if block.contains("client_certificate") {
             super::certificates::the_documented_set_up_starts(&yaml);
             continue;

@@ -15,7 +15,8 @@ const CLAIMS: &str = "claims: { header: x-claims, trusted: [127.0.0.1] }";
 fn graph(more: &str) -> Graph {
     let yaml = format!(
         "supergraph: {{ introspection: true }}\nauthorization: {{ directives: enforce, {CLAIMS}, {more} }}\n\
-         traffic_shaping: {{ router: {{ deduplicate_query: true }} }}\n"
+         traffic_shaping: {{ router: {{ deduplicate_query: true }} }}\n\
+         query_planning: {{ expose: {{ enabled: true }} }}\n"
     );
     Graph::changed(&yaml, RESTRICTED)
 }
@@ -184,6 +185,27 @@ fn introspection_and_graphiql_may_need_a_caller_on_their_own() {
             (401, vec!["UNAUTHENTICATED".to_owned()])
         );
     }
+    // Nor is it planned for anybody.
+    let body = serde_json::json!({ "query": introspection }).to_string();
+    let headers = [
+        ("content-type", "application/json"),
+        ("apollo-expose-query-plan", "dry-run"),
+    ];
+    let planned = send(
+        graph.address(),
+        "POST",
+        "/graphql",
+        &headers,
+        body.as_bytes(),
+    );
+    assert_eq!(planned.status, 401, "{}", planned.text());
+    let known = [headers[0], headers[1], ("x-claims", "{}")];
+    let planned = send(graph.address(), "POST", "/graphql", &known, body.as_bytes());
+    assert!(
+        planned.text().contains("apolloQueryPlan"),
+        "{}",
+        planned.text()
+    );
     assert_eq!(ask(&graph, "{ me { __typename } }", None).codes(), [""; 0]);
     let answer = ask(&graph, introspection, Some("{}"));
     assert_eq!(answer.codes(), [""; 0]);

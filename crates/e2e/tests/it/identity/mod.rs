@@ -1,5 +1,6 @@
 //! Who asks, by token or key, on real sockets.
 
+mod attributes;
 mod callers;
 mod certificates;
 mod introspection;

@@ -18,6 +18,7 @@ use crate::{
     faults::{compare, seen},
     graph::config,
     http_client::Answer,
+    telemetry::scrape,
 };
 
 const STOCK: &str = "{ topProducts(first: 1) { warehouse { city } } }";
@@ -119,13 +120,17 @@ fn every_evaluator_decides_the_same_of_the_same_callers() {
 struct ByClaim(&'static str, Arc<AtomicUsize>);
 
 impl PolicyEngine for ByClaim {
-    fn decide(&self, question: &PolicyQuestion<'_>) -> PolicyAnswer {
-        assert_eq!((question.policy, question.operation), ("stock", "query"));
+    fn decide(&self, question: &PolicyQuestion<'_>) -> Vec<PolicyAnswer> {
+        assert!(matches!(question.policies, [one] if **one == *"stock"));
+        assert_eq!(question.operation, "query");
+        // No worker waits for it.
+        let thread = std::thread::current();
+        assert_eq!(thread.name(), Some("ogive-heavy"));
         self.1.fetch_add(1, Ordering::SeqCst);
-        PolicyAnswer {
+        vec![PolicyAnswer {
             holds: question.caller.claim(self.0).as_deref() == Some("true"),
             failures: vec!["something cannot be evaluated".into()],
-        }
+        }]
     }
 }
 
@@ -345,11 +350,21 @@ fn a_service_that_was_away_decides_as_soon_as_it_answers() {
         Reply::Last(Vec::new()),
         Reply::Whole(answer(200, "", br#"{"policies":{"stock":true}}"#)),
     ]);
-    let known = Known::with(
-        "",
-        &enforced(&format!("http: {{ url: '{}' }}", service.url())),
-    );
+    let counted = "telemetry: { exporters: { metrics: { prometheus: { enabled: true, listen: '127.0.0.1:0' } } } }\n";
+    let policies = enforced(&format!("http: {{ url: '{}' }}", service.url()));
+    let known = Known::with("", &format!("{policies}{counted}"));
     let token = known.token(json!({}));
     assert_eq!(seen(&known.bear(STOCK, &token)), UNDECIDED);
     assert!(shows(&known.bear(STOCK, &token)));
+    // Both calls are counted, by how they ended.
+    let metrics = scrape(&known.graph);
+    let of_policies = metrics.lines().filter(|line| {
+        line.starts_with("ogive_hook_duration_seconds_count{")
+            && line.contains("ogive_hook=\"policies\"")
+    });
+    let mut outcomes: Vec<&str> = of_policies
+        .filter_map(|line| line.split("ogive_hook_outcome=\"").nth(1))
+        .collect();
+    outcomes.sort_unstable();
+    assert_eq!(outcomes, ["continue\"} 1", "failed\"} 1"]);
 }

@@ -1,5 +1,6 @@
 //! What becomes of requests when whoever provides the keys fails. `docs/faults.md` is made from the table.
 
+use ogive_identity::{KeyOrigin, KeySetOptions};
 use serde_json::json;
 
 use super::{
@@ -8,6 +9,7 @@ use super::{
 };
 use crate::{
     authorization::RESTRICTED,
+    certificates::{self, Authority},
     faults::{compare, seen},
     graph::Graph,
     http_client::post_with,
@@ -24,6 +26,11 @@ pub(crate) struct Case {
     pub(crate) unknown: &'static str,
     /// What one is answered while no keys have ever come.
     pub(crate) never: &'static str,
+    /// What the first is answered after a start, at which there is what was kept.
+    started: &'static str,
+    /// Where it is, instead of at a server that answers; `PORT` is that of one that speaks no TLS, `STRANGER` that of one with
+    /// a certificate of an authority that nobody trusts.
+    url: Option<&'static str>,
 }
 
 const UNAVAILABLE: &str = "503 AUTHENTICATION_UNAVAILABLE";
@@ -35,8 +42,20 @@ const fn case(fault: &'static str, answer: Option<&'static str>) -> Case {
         known: "200",
         unknown: UNAVAILABLE,
         never: UNAVAILABLE,
+        started: "200",
+        url: None,
     }
 }
+
+/// One that cannot be reached from the start on.
+const fn away(fault: &'static str, url: &'static str) -> Case {
+    Case {
+        url: Some(url),
+        ..case(fault, None)
+    }
+}
+
+const REFUSED: &str = "401 INVALID_TOKEN";
 
 pub(crate) const CASES: &[Case] = &[
     case("closes instead of answering", None),
@@ -62,18 +81,45 @@ pub(crate) const CASES: &[Case] = &[
         "answers with JSON that has a member twice",
         Some("200 OK\r\ncontent-length: 21\r\n\r\n{\"keys\":[],\"keys\":[]}"),
     ),
-    case("speaks no HTTP", Some("")),
+    case("speaks no HTTP", Some("HELLO")),
+    case("accepts, and never answers", Some("")),
+    Case {
+        unknown: REFUSED,
+        never: REFUSED,
+        started: REFUSED,
+        ..case(
+            "answers with other keys (the known one is good for `removed_keys_grace` more, until the next start)",
+            Some("KEYS"),
+        )
+    },
+    away("cannot be reached", "http://127.0.0.1:1/"),
+    away("has no TLS", "https://127.0.0.1:PORT/"),
+    away(
+        "has a certificate that nobody vouches for",
+        "https://localhost:STRANGER/",
+    ),
 ];
 
 #[test]
 fn faults_of_identity_providers() {
+    let certificates = certificates::Folder::new("stranger");
+    let stranger = certificates.identity("server", &Authority::new().issue("localhost"));
+    let stranger = Graph::with(&format!("tls: {{ supergraph: {{ {stranger} }} }}"));
     let mut all = Vec::new();
     for case in CASES {
         let key = Made::new("1");
         let server = Server::json(&jwks(&[&key]));
         let folder = Folder::new();
+        let port = server.address.port().to_string();
+        let url = case.url.map(|url| {
+            url.replace("PORT", &port)
+                .replace("STRANGER", &stranger.address().port().to_string())
+        });
+        let url = url.unwrap_or_else(|| server.url());
         let fault = case.answer.map(|answer| match answer {
-            "" => "hello\r\n\r\n".to_owned(),
+            "" => String::new(),
+            "HELLO" => "hello\r\n\r\n".to_owned(),
+            "KEYS" => ok(&jwks(&[&Made::new("3")]), ""),
             answer => format!("HTTP/1.1 {answer}"),
         });
         let begin = |kept: &str| {
@@ -81,7 +127,7 @@ fn faults_of_identity_providers() {
                 "authentication: {{ router: {{ jwt: {{ last_known_good: '{kept}', refetch_interval: 0s, jwks: [{{ url: '{}', \
                  poll_interval: 1h, request_timeout: 2s, issuers: ['{ISSUER}'], audiences: [us] }}] }} }} }}\n\
                  authorization: {{ directives: enforce, require_authentication: true }}\n",
-                server.url()
+                url
             );
             Graph::changed(&yaml, RESTRICTED)
         };
@@ -95,17 +141,26 @@ fn faults_of_identity_providers() {
             seen(&answer)
         };
         let kept = folder.path().display().to_string();
+        if case.url.is_some() {
+            // As an earlier process has left it.
+            let mut options = KeySetOptions::new(KeyOrigin::Url(url.clone())).source;
+            options.kept = Some(folder.path().into());
+            std::fs::write(options.kept_file().unwrap(), jwks(&[&key])).unwrap();
+        }
         let graph = begin(&kept);
         assert_eq!(ask(&graph, &key, "a"), "200");
         server.answer(fault);
         all.push((case.fault, ask(&graph, &Made::new("2"), "b"), case.unknown));
         all.push((case.fault, ask(&graph, &key, "c"), case.known));
         // A start finds what was kept; without it there is nothing to judge by.
-        all.push((case.fault, ask(&begin(&kept), &key, "d"), case.known));
+        all.push((case.fault, ask(&begin(&kept), &key, "d"), case.started));
         let graph = begin("");
         all.push((case.fault, ask(&graph, &key, "e"), case.never));
+        if case.url.is_some() {
+            continue;
+        }
         server.answer(Some(ok(&jwks(&[&key]), "")));
-        all.push((case.fault, ask(&graph, &key, "f"), case.known));
+        all.push((case.fault, ask(&graph, &key, "f"), "200"));
     }
     compare(&all);
 }

@@ -112,8 +112,13 @@ impl Evented {
     }
     /// With all options as they are given.
     fn plain(events: &str, yaml: &str) -> Evented {
+        let shown = format!("include_subgraph_errors: {{ all: true }}\n{yaml}");
+        Evented::secretive(events, &shown)
+    }
+    /// Errors of subgraphs are for operators alone.
+    fn secretive(events: &str, yaml: &str) -> Evented {
         let feed = Feed::start();
-        let mut config = config(&format!("include_subgraph_errors: {{ all: true }}\n{yaml}"));
+        let mut config = config(yaml);
         let review = "type Review @key(fields: \"id\", resolvable: false) { id: ID! @external }";
         let events = format!("{events}\n{review}");
         let inputs = [("events", events.as_str()), ("texts", TEXTS)];
@@ -269,6 +274,40 @@ fn events_that_are_none_are_told_and_the_subscription_goes_on() {
     // Where one type only can be meant it need not be said.
     nats.publish("reviews.7", "{\"id\":\"1\"}");
     assert_eq!(next(&mut client), event("1"));
+}
+
+#[test]
+fn what_is_wrong_has_its_code_and_place_where_errors_of_subgraphs_are_not_shown() {
+    let on = "subscription: { enabled: true }\ninclude_subgraph_errors: { all: false }\n";
+    let nowhere = "events: { providers: { nats: [{ url: 'nats://127.0.0.1:1' }] } }\n";
+    let graph = Evented::secretive(NATS, &format!("{on}{nowhere}"));
+    let client = graph.subscribe("subscription { added(of: \"7.secret\") { id } }");
+    let rest = client.rest();
+    assert!(rest.contains("EVENT_ARGUMENT_INVALID"), "{rest}");
+    assert!(rest.contains("The argument `of` has "), "{rest}");
+    if !runs("nats-server") {
+        return left_out(NO_NATS);
+    }
+    let server = Server::nats(&[]);
+    let graph = Evented::secretive(NATS, &format!("{on}{}", nats_yaml(&server)));
+    let mut client = graph.subscribe(ADDED);
+    let mut nats = NatsClient::connect(server.address);
+    heard(&mut nats, "reviews.7", &mut client);
+    for (payload, code, path) in [
+        ("no JSON", "EVENT_MALFORMED", r#"["added"]"#),
+        ("1", "EVENT_INCOMPLETE", r#"["added"]"#),
+        (
+            "{\"__typename\":\"Review\"}",
+            "EVENT_INCOMPLETE",
+            r#"["added","id"]"#,
+        ),
+    ] {
+        nats.publish("reviews.7", payload);
+        let found = client.until("\n\n");
+        assert!(found.contains(code), "{payload}: {found}");
+        let path = format!("\"path\":{path}");
+        assert!(found.contains(&path), "{payload}: {found}");
+    }
 }
 
 #[test]
@@ -607,12 +646,12 @@ async fn explaining_names_the_broker_and_the_subject() {
             ..Default::default()
         },
         headers: http::HeaderMap::new(),
-        caller: None,
+        token: None,
+        peer: ogive_config::Peer::Unix,
         is_executed: false,
         has_timings: false,
     };
-    let worker = ogive_gateway::WorkerState::new();
-    let text = graph.served.gateway.explain(input, &worker).await;
+    let text = graph.served.gateway.explain(input).await.text;
     let line = "fetch 0: `added` hears `reviews.{{ args.of }}` of nats `default`\n";
     assert!(text.contains(line), "{text}");
 }

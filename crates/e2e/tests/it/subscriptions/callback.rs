@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{
     Streamed,
     feed::FeedStream,
-    over_http::{Client, SSE},
+    over_http::{Client, SSE, lines},
 };
 use crate::{
     graph::{Served, config, state},
@@ -89,9 +89,12 @@ struct Emitter {
 
 impl Called {
     fn with(callback: &str, more: &str) -> Called {
+        Called::at("/back", callback, more)
+    }
+    fn at(prefix: &str, callback: &str, more: &str) -> Called {
         let yaml = format!(
-            "  max_reconnect_attempts: 0\n  mode:\n    callback: {{ public_url: 'http://gateway.test/back/', path: /back, \
-             subgraphs: [events]{callback} }}\n{more}"
+            "  max_reconnect_attempts: 0\n  mode:\n    callback: {{ public_url: 'http://gateway.test{prefix}/', path: \
+             {prefix}, subgraphs: [events]{callback} }}\n{more}"
         );
         let graph = Streamed::with(&yaml);
         let client = Client::subscribe(graph.served.address, SSE, WITHHELD);
@@ -107,7 +110,7 @@ impl Called {
         let text = |name: &str| told[name].as_str().unwrap().to_owned();
         let url = text("callbackUrl");
         let path = url.strip_prefix("http://gateway.test").unwrap().to_owned();
-        assert_eq!(path, format!("/back/{}", text("subscriptionId")));
+        assert_eq!(path, format!("{prefix}/{}", text("subscriptionId")));
         assert!(text("subscriptionId").len() >= 32 && text("verifier").len() >= 32);
         let emitter = Emitter {
             address: graph.served.address,
@@ -310,6 +313,36 @@ fn a_subgraph_that_refuses_or_does_not_ask_back_is_no_source() {
         "{heard}"
     );
     assert_eq!(silent.emitter.say(json!({"action": "check"})), 404);
+}
+
+#[test]
+fn the_id_of_a_subscription_is_in_no_log() {
+    let path = format!("{}-callbacks.txt", std::process::id());
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(path);
+    let _ = std::fs::remove_file(&path);
+    let log = format!(
+        "telemetry: {{ access_log: {{ enabled: true, format: text, path: '{}', fields: [path, status] }} }}\n",
+        path.display()
+    );
+    let called = Called::at("/graphql/back", "", &log);
+    let emitter = &called.emitter;
+    assert_eq!(emitter.say(json!({"action": "check"})), 204);
+    // Turned away before anybody looks into it.
+    let mut connection = Connection::open(emitter.address);
+    let head = format!(
+        "POST {} HTTP/1.1\r\nhost: gateway.test\r\ncontent-length: 0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        emitter.path
+    );
+    connection.write_what_is_taken(head.as_bytes());
+    assert_eq!(connection.read().status, 400);
+    let found = lines(&path, 3);
+    let expected = [
+        "path=/graphql status=200",
+        "path=/graphql/back/ status=204",
+        "path=/graphql/back/ status=400",
+    ];
+    assert_eq!(found, expected);
+    std::fs::remove_file(path).unwrap();
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! WebSockets over HTTP/2 (RFC 8441): streams of one connection, beside requests.
 
+use std::{
+    io::{Read, Write},
+    net::SocketAddr,
+};
+
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -167,4 +172,25 @@ fn a_body_that_is_reset_ends_its_request_and_nothing_else() {
         other.send_data(whole, true).unwrap();
         assert_eq!(answer.await.unwrap().status(), StatusCode::OK);
     });
+}
+
+/// Whether a server says in its settings that WebSockets may be opened (RFC 8441, section 3).
+fn offers_websockets(address: SocketAddr) -> bool {
+    let mut stream = crate::http_client::connect(address);
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    stream.write_all(preface).unwrap();
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(head[3], 4, "settings come first");
+    let mut settings = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+    stream.read_exact(&mut settings).unwrap();
+    settings.chunks(6).any(|row| row == [0, 8, 0, 0, 0, 1])
+}
+
+#[test]
+fn they_are_offered_where_they_are_served_and_nowhere_else() {
+    assert!(offers_websockets(Streamed::with("").served.address));
+    assert!(!offers_websockets(crate::graph::Graph::start().address()));
+    let graph = Streamed::with("  client: { websocket: { enabled: false } }\n");
+    assert!(!offers_websockets(graph.served.address));
 }

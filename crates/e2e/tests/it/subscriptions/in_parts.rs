@@ -3,7 +3,10 @@
 use ogive_stream::{WebSocket, WebSocketLimits};
 use serde_json::{Value, json};
 
-use super::over_websocket::{Client, MODERN, run, upgrade_at};
+use super::{
+    over_http::{Client as HttpClient, lines},
+    over_websocket::{Client, MODERN, run, upgrade_at},
+};
 use crate::{
     graph::Graph,
     incremental::{QUERY, held_back, is_known},
@@ -70,4 +73,35 @@ fn an_answer_in_parts_that_is_given_up_ends_upstream() {
         assert_eq!(client.hear().await["type"], "pong");
         assert!(asked.is_left());
     });
+}
+
+#[test]
+fn the_access_log_has_a_line_at_the_end_of_an_answer_in_parts() {
+    let path = format!("{}-parts.txt", std::process::id());
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(path);
+    let _ = std::fs::remove_file(&path);
+    let (graph, inventory) = held_back(&format!(
+        "{YAML}telemetry: {{ access_log: {{ enabled: true, format: text, path: '{}', \
+         fields: [status, duration_ms, events, end] }} }}\n",
+        path.display()
+    ));
+    let begin = || {
+        let accept = "multipart/mixed;deferSpec=20220824";
+        let mut client = HttpClient::subscribe(graph.address(), accept, QUERY);
+        client.until("\"hasNext\":true}");
+        client
+    };
+    let whole = begin();
+    let begun = lines(&path, 1);
+    assert!(!begun[0].contains("events="), "{begun:?}");
+    is_known(&mut inventory.next());
+    whole.rest();
+    let ended = lines(&path, 2);
+    assert!(ended[1].ends_with(" events=2 end=complete"), "{ended:?}");
+    let leaving = begin();
+    let _asked = inventory.next();
+    drop(leaving);
+    let left = lines(&path, 4);
+    assert!(left[3].ends_with(" events=1 end=left"), "{left:?}");
+    std::fs::remove_file(path).unwrap();
 }

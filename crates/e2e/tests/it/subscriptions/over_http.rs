@@ -26,6 +26,8 @@ pub(super) const ADDED: &str = "subscription Added { added { id text } }";
 pub(super) struct Client {
     stream: TcpStream,
     read: Vec<u8>,
+    /// How much of it was taken.
+    taken: usize,
     /// What of the body was read.
     text: String,
     pub(super) head: String,
@@ -52,6 +54,7 @@ impl Client {
         let mut client = Client {
             stream,
             read: Vec::new(),
+            taken: 0,
             text: String::new(),
             head: String::new(),
         };
@@ -73,22 +76,24 @@ impl Client {
     /// Reads one chunk; false if it was the last.
     fn chunk(&mut self) -> bool {
         loop {
-            if let Some(at) = self.read.windows(2).position(|w| w == b"\r\n") {
-                let size = std::str::from_utf8(&self.read[..at]).unwrap();
+            let read = &self.read[self.taken..];
+            if let Some(at) = read.windows(2).position(|w| w == b"\r\n") {
+                let size = std::str::from_utf8(&read[..at]).unwrap();
                 let size = usize::from_str_radix(size, 16).unwrap();
-                if self.read.len() >= at + 2 + size + 2 {
-                    let chunk: Vec<u8> = self.read.drain(..at + 2 + size + 2).collect();
-                    let chunk = &chunk[at + 2..at + 2 + size];
-                    self.text.push_str(std::str::from_utf8(chunk).unwrap());
+                if let Some(chunk) = read.get(at + 2..at + 2 + size + 2) {
+                    let text = std::str::from_utf8(&chunk[..size]).unwrap();
+                    self.text.push_str(text);
+                    self.taken += at + 2 + size + 2;
                     return size > 0;
                 }
             }
+            self.read.drain(..std::mem::take(&mut self.taken));
             assert!(self.fill() > 0, "cut off behind {:?}", self.text);
         }
     }
     /// Whether something has come, within a moment.
     pub(super) fn has_something(&mut self) -> bool {
-        if !self.text.is_empty() || !self.read.is_empty() {
+        if !self.text.is_empty() || self.taken < self.read.len() {
             return true;
         }
         let patience = self.stream.read_timeout().unwrap();
@@ -285,6 +290,100 @@ fn equal_subscriptions_have_one_source_and_one_lookup_for_each_event() {
     clients.clear();
     source.wait_until_left();
     graph.wait_for_open(1);
+}
+
+/// What a subgraph is told in the extensions of its request is a part of what has to be equal.
+#[test]
+fn subscriptions_that_say_another_caller_have_a_source_of_their_own() {
+    let graph = Streamed::with(
+        "authorization: { claims: { header: x-claims, trusted: [127.0.0.1] } }\n\
+         traffic_shaping: { all: { request_extensions: { user: { jwt_claim: sub } } } }\n",
+    );
+    let subscribe = |user: &str| {
+        let header = format!("x-claims: {{\"claims\":{{\"sub\":\"{user}\"}}}}\r\n");
+        Client::with(graph.served.address, SSE, ADDED, &header)
+    };
+    let mut ann = [subscribe("ann"), subscribe("ann")];
+    let mut of_ann = graph.feed.opened();
+    graph.wait_for_open(2);
+    assert!(graph.feed.is_quiet());
+    let mut ben = subscribe("ben");
+    let mut of_ben = graph.feed.opened();
+    for (source, user) in [(&of_ann, "ann"), (&of_ben, "ben")] {
+        let said = format!("\"extensions\":{{\"user\":\"{user}\"");
+        assert!(source.request.contains(&said), "{}", source.request);
+    }
+    of_ann.add("1");
+    for client in &mut ann {
+        assert!(client.until("}\n\n").ends_with(&event("1")));
+    }
+    of_ben.add("2");
+    assert!(ben.until("}\n\n").ends_with(&event("2")));
+}
+
+/// Without heartbeats, so that whoever is sent no event does not wait for ever.
+const SILENT: &str = "  client: { heartbeat_interval: 0s }\n";
+
+#[test]
+fn equal_subscriptions_have_one_source_even_if_each_is_planned_anew() {
+    // No plan is kept, as when there are more operations than the cache has room for.
+    let graph = Streamed::with(&format!(
+        "{SILENT}query_planning: {{ cache: {{ enabled: false }} }}\n"
+    ));
+    let address = graph.served.address;
+    let written = |n: usize| {
+        format!(
+            "subscription Added {{ added {{ id {}text }} }}",
+            " ".repeat(n)
+        )
+    };
+    let mut clients: Vec<Client> = (0..4)
+        .map(|n| Client::subscribe(address, SSE, &written(n)))
+        .collect();
+    let mut source = graph.feed.opened();
+    graph.wait_for_open(4);
+    source.add("1");
+    for client in &mut clients {
+        assert!(client.until("}\n\n").ends_with(&event("1")));
+    }
+    assert!(graph.feed.is_quiet());
+    assert_eq!(graph.feed.lookups(), 1);
+}
+
+#[test]
+fn equal_subscriptions_that_two_workers_begin_at_once_have_one_source() {
+    const CLIENTS: usize = 16;
+    let graph = Streamed::with(SILENT);
+    let address = graph.served.address;
+    for round in 0..10 {
+        let query = format!("subscription Added {{ in{round}: added {{ id text }} }}");
+        let together = std::sync::Barrier::new(CLIENTS);
+        let mut clients: Vec<Client> = std::thread::scope(|scope| {
+            let begin = || {
+                together.wait();
+                Client::subscribe(address, SSE, &query)
+            };
+            let begun: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(begin)).collect();
+            begun
+                .into_iter()
+                .map(|begun| begun.join().unwrap())
+                .collect()
+        });
+        let mut source = graph.feed.opened();
+        graph.wait_for_open(CLIENTS);
+        source.send(&format!(
+            r#"{{"in{round}":{{"__typename":"Review","id":"1"}}}}"#
+        ));
+        for client in &mut clients {
+            let text = client.until("}\n\n");
+            assert!(text.contains("text of 1"), "{text}");
+        }
+        assert!(graph.feed.is_quiet(), "round {round}: more than one source");
+        assert_eq!(graph.feed.lookups(), round + 1);
+        drop(clients);
+        source.wait_until_left();
+        graph.wait_for_open(0);
+    }
 }
 
 #[test]
@@ -512,7 +611,7 @@ fn prometheus_and_otlp_see_subscriptions() {
 }
 
 /// The lines of a file, once there are so many.
-fn lines(path: &std::path::Path, wanted: usize) -> Vec<String> {
+pub(super) fn lines(path: &std::path::Path, wanted: usize) -> Vec<String> {
     let since = std::time::Instant::now();
     loop {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -605,7 +704,6 @@ fn every_event_has_a_trace_with_its_look_ups() {
 #[tokio::test(flavor = "current_thread")]
 async fn explaining_tells_the_source_and_what_an_event_takes() {
     let graph = Streamed::with("");
-    let worker = ogive_gateway::WorkerState::new();
     for (query, event) in [
         (ADDED, "for each event: 1 further, of `texts`"),
         (
@@ -619,12 +717,55 @@ async fn explaining_tells_the_source_and_what_an_event_takes() {
                 ..Default::default()
             },
             headers: http::HeaderMap::new(),
-            caller: None,
+            token: None,
+            peer: ogive_config::Peer::Unix,
             is_executed: false,
             has_timings: false,
         };
-        let text = graph.served.gateway.explain(input, &worker).await;
+        let text = graph.served.gateway.explain(input).await.text;
         let source = "source: one stream of `events`, by the protocol Auto";
         assert!(text.contains(source) && text.contains(event), "{text}");
     }
+}
+
+/// The source is asked, and the first event is shown with the requests that it takes.
+#[test]
+fn explaining_a_subscription_shows_its_first_event() {
+    let of_texts = "texts\n  > {\"query\":";
+    for (query, asks_texts) in [(ADDED, true), ("subscription { added { id } }", false)] {
+        let text = first_event(query);
+        for line in [
+            "asked of `events`:\n  > {\"query\":\"subscription",
+            "\"id\": \"1\"",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert_eq!(text.contains(of_texts), asks_texts, "{text}");
+    }
+}
+
+fn first_event(query: &'static str) -> String {
+    let graph = Streamed::with("");
+    let gateway = std::sync::Arc::clone(&graph.served.gateway);
+    let explaining = std::thread::spawn(move || {
+        let input = ogive_gateway::ExplainInput {
+            request: ogive_gateway::GraphqlRequest {
+                query: query.to_owned(),
+                ..Default::default()
+            },
+            headers: http::HeaderMap::new(),
+            token: None,
+            peer: ogive_config::Peer::Unix,
+            is_executed: true,
+            has_timings: false,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(gateway.explain(input))
+    });
+    let mut source = graph.feed.opened();
+    source.add("1");
+    let explained = explaining.join().unwrap();
+    assert!(!explained.is_refused, "{}", explained.text);
+    explained.text
 }

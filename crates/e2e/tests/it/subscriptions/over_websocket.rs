@@ -10,7 +10,8 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::Streamed;
+use super::{Streamed, over_http::lines};
+use crate::http_client::{JSON, send};
 use crate::identity::{
     ISSUER, claims,
     made::{Folder, Made, jwks},
@@ -152,6 +153,44 @@ fn queries_mutations_errors_and_subscriptions_share_a_connection() {
 }
 
 #[test]
+fn events_arrive_in_order_whether_the_socket_takes_them_at_once_or_later() {
+    const EVENTS: usize = 20_000;
+    let path = format!("{}-websocket.txt", std::process::id());
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(path);
+    let _ = std::fs::remove_file(&path);
+    let graph = Streamed::with(&format!(
+        "  queue_capacity: 100000\n  queue_bytes: 64MiB\ntelemetry: {{ access_log: {{ enabled: true, \
+         format: text, path: '{}', fields: [status, events, end] }} }}\n",
+        path.display()
+    ));
+    run(async {
+        let mut client = Client::open(&graph, MODERN).await;
+        client.subscribe("1", "subscription { added { id } }").await;
+        let mut source = graph.feed.opened();
+        // So long that no socket has room for all of them.
+        let long = "x".repeat(1_000);
+        for n in 0..EVENTS {
+            source.add(&format!("{n} {long}"));
+            if n < 10 {
+                let id = &client.hear().await["payload"]["data"]["added"]["id"];
+                assert_eq!(*id, format!("{n} {long}"));
+            }
+        }
+        source.complete();
+        for n in 10..EVENTS {
+            let id = &client.hear().await["payload"]["data"]["added"]["id"];
+            assert_eq!(*id, format!("{n} {long}"));
+        }
+        assert_eq!(client.hear().await["type"], "complete");
+    });
+    // Behind those of the upgrade and of the beginning.
+    let ended = lines(&path, 3);
+    let expected = format!("status=200 events={EVENTS} end=complete");
+    assert_eq!(ended[2], expected, "{ended:?}");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn a_client_that_stops_or_leaves_ends_the_source() {
     let graph = Streamed::with("");
     run(async {
@@ -250,6 +289,11 @@ fn pages_of_other_origins_and_upgrades_that_are_none_are_refused() {
         let elsewhere = upgrade(&graph, MODERN, "").await;
         assert_eq!(elsewhere.0, StatusCode::BAD_REQUEST);
     });
+    // It is a path for WebSockets, and for nothing else.
+    let headers = [JSON, ("connection", "upgrade"), ("upgrade", "websocket")];
+    let body = br#"{"query":"{ __typename }"}"#;
+    let posted = send(graph.served.address, "POST", "/ws", &headers, body);
+    assert_eq!(posted.status, 404, "{}", posted.text());
 }
 
 #[test]
@@ -503,7 +547,7 @@ fn nobody_moves_a_source_that_others_share_to_what_they_bring() {
     );
     run(async {
         let mut clients = Vec::new();
-        for number in 1..=2 {
+        for _ in 0..2 {
             let mut client = Client::connect(&graph, MODERN).await;
             let payload = json!({ "authorization": "Bearer both" });
             client
@@ -513,11 +557,10 @@ fn nobody_moves_a_source_that_others_share_to_what_they_bring() {
             client
                 .subscribe("1", "subscription { added { id text } }")
                 .await;
-            // Operations that nobody has planned yet and two workers plan at once have a source each.
-            graph.wait_for_open(number);
             clients.push(client);
         }
         let mut source = graph.feed.opened();
+        graph.wait_for_open(2);
         let payload = json!({ "authorization": "Bearer mine" });
         clients[0]
             .say(json!({"type": "ping", "payload": payload}))

@@ -218,6 +218,94 @@ fn what_nobody_can_judge_goes_on_for_a_while() {
     assert!(text.contains("AUTHENTICATION_UNAVAILABLE"), "{text}");
 }
 
+/// An issuer that takes the question and never answers: neither holds up what somebody else judges, nor goes on for ever.
+#[test]
+fn an_issuer_that_never_answers_holds_up_nobody_else_and_is_waited_for_no_longer_than_allowed() {
+    let folder = Folder::new();
+    let keys = folder.write("keys.json", &api_keys(&json!([])));
+    let hangs = Arc::<AtomicBool>::default();
+    let (is_hung, asked) = (Arc::clone(&hangs), Arc::<AtomicUsize>::default());
+    let counted = Arc::clone(&asked);
+    let service = StubSubgraph::start(move |_, _| {
+        if is_hung.load(Ordering::SeqCst) {
+            counted.fetch_add(1, Ordering::SeqCst);
+            return Reply::Hang(Vec::new());
+        }
+        Reply::Whole(answer(200, "", br#"{"active":true,"sub":"ida"}"#))
+    });
+    let yaml = |revocation: &str| {
+        router(&format!(
+            "introspection: {{ endpoint: '{}', client_id: gw, client_secret: s3c, cache_ttl: 0s, request_timeout: 10m }}, \
+             api_keys: {{ file: '{}' }}",
+            service.url(),
+            keys.display()
+        ))
+        .replace(OFTEN, revocation)
+    };
+    let graph = Streamed::with(&yaml(OFTEN));
+    let bearer = "authorization: Bearer t\r\n";
+    let mut opaque = Client::with(
+        graph.served.address,
+        SSE,
+        "subscription { counted }",
+        bearer,
+    );
+    let mut source = graph.feed.opened();
+    source.send(r#"{"counted":1}"#);
+    opaque.until("{\"counted\":1}");
+    let text = read(&graph, SSE, "x-api-key: abc\r\n", || {
+        hangs.store(true, Ordering::SeqCst);
+        wait_until(|| asked.load(Ordering::SeqCst) > 0);
+        folder.write("keys.json", r#"{"keys":{}}"#);
+    });
+    assert!(text.contains("INVALID_API_KEY"), "{text}");
+    // The other one goes on: it may for five minutes.
+    source.send(r#"{"counted":2}"#);
+    opaque.until("{\"counted\":2}");
+    hangs.store(false, Ordering::SeqCst);
+
+    let short = "authorization: { revocation: { check_interval: 20ms, unanswered_max: 100ms } }\n";
+    let graph = Streamed::with(&yaml(short));
+    let text = read(&graph, SSE, "authorization: Bearer t\r\n", || {
+        hangs.store(true, Ordering::SeqCst);
+    });
+    assert!(text.contains("AUTHENTICATION_UNAVAILABLE"), "{text}");
+}
+
+/// With `on_error: continue` a bad token beside what a proxy says of the caller counts as none, later too.
+#[test]
+fn a_bad_token_that_counted_as_none_ends_nothing_later() {
+    let issuer = Issuer::start();
+    let (folder, key) = (Folder::new(), Made::new("1"));
+    let path = folder.write("jwks.json", &jwks(&[&key]));
+    let graph = Streamed::with(&format!(
+        "authentication: {{ router: {{ jwt: {{ on_error: Continue, jwks: [{{ url: 'file://{}', issuers: ['{ISSUER}'] }}] }}, {} }} }}\n\
+         authorization: {{ claims: {{ header: x-claims, trusted: [127.0.0.1] }}, revocation: {{ check_interval: 20ms }} }}\n",
+        path.display(),
+        issuer.yaml()
+    ));
+    let expired = key.token(&claims(json!({ "exp": 1_000 })));
+    let headers = format!(
+        "authorization: Bearer {expired}\r\nx-claims: {{\"claims\":{{\"sub\":\"a\"}}}}\r\n"
+    );
+    let mut client = Client::with(graph.served.address, SSE, ADDED, &headers);
+    let mut source = graph.feed.opened();
+    source.add("1");
+    client.until("text of 1");
+    // Another one is judged as often, which shows how often that was.
+    let bearer = "authorization: Bearer t\r\n";
+    let _other = Client::with(
+        graph.served.address,
+        SSE,
+        "subscription { counted }",
+        bearer,
+    );
+    let _counter = graph.feed.opened();
+    issuer.wait_for_more(5);
+    source.add("2");
+    client.until("text of 2");
+}
+
 #[test]
 fn a_websocket_closes_when_its_credential_is_withdrawn_and_goes_on_by_a_fresh_one() {
     let issuer = Issuer::start();

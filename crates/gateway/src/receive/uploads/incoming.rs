@@ -4,6 +4,10 @@ use std::{
     fmt::Display,
     io,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Instant,
 };
@@ -26,18 +30,52 @@ pub(super) struct Chunks<B> {
     left: usize,
     max: usize,
     paused: bool,
+    collected: Collected,
 }
 
 impl<B> Chunks<B> {
-    pub(super) fn new(body: B, max: usize) -> Self {
+    pub(super) fn new(body: B, max: usize, collected: Collected) -> Self {
         Chunks {
             body: Box::pin(body),
             left: max,
             max,
             paused: false,
+            collected,
         }
     }
 }
+
+/// Most bytes that the parser may collect without making anything of them: what stands before a part, and its head. It
+/// looks through all of them again whenever more come.
+const COLLECTED_MAX: usize = 16 << 10;
+
+/// How many bytes the parser has been given since it gave something back.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Collected(Arc<AtomicUsize>);
+
+impl Collected {
+    /// It has given something back.
+    fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+    fn is_too_far(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= COLLECTED_MAX
+    }
+}
+
+/// Marks an error of [`Chunks`] as that of a part that does not begin.
+#[derive(Debug)]
+struct NoPart;
+
+impl Display for NoPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no part begins within {COLLECTED_MAX} bytes")
+    }
+}
+impl std::error::Error for NoPart {}
 
 /// Marks an error of [`Chunks`] as that of its limit.
 #[derive(Debug)]
@@ -62,6 +100,9 @@ where
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
+        if self.collected.is_too_far() {
+            return Poll::Ready(Some(Err(io::Error::other(NoPart))));
+        }
         let next = loop {
             match ready!(self.body.as_mut().poll_frame(cx)) {
                 None => break None,
@@ -75,6 +116,7 @@ where
                         Some(left) => self.left = left,
                         None => break Some(Err(io::Error::other(TooLarge(self.max)))),
                     }
+                    self.collected.add(size);
                     break Some(Ok(data.copy_to_bytes(size)));
                 }
             }
@@ -93,9 +135,13 @@ pub(super) fn too_large(max: usize) -> Refusal {
 fn of_parser(error: multer::Error) -> Refusal {
     if let multer::Error::StreamReadFailed(cause) = &error {
         let cause = cause.downcast_ref::<io::Error>();
-        let cause = cause.and_then(|error| error.get_ref()?.downcast_ref::<TooLarge>());
-        if let Some(TooLarge(max)) = cause {
+        let cause = cause.and_then(io::Error::get_ref);
+        if let Some(TooLarge(max)) = cause.and_then(|cause| cause.downcast_ref()) {
             return too_large(*max);
+        }
+        if cause.is_some_and(|cause| cause.is::<NoPart>()) {
+            let message = format!("no part of the body begins within {COLLECTED_MAX} bytes");
+            return invalid(message);
         }
     }
     tracing::debug!(%error, "the client's files could not be read");
@@ -113,12 +159,13 @@ fn of_parser(error: multer::Error) -> Refusal {
 
 /// Reads the next field as a whole; it must have this name.
 pub(super) async fn text(
-    multipart: &mut Multipart<'static>,
+    (multipart, collected): (&mut Multipart<'static>, &Collected),
     name: &str,
     bytes_max: usize,
     memory: &Reservation,
 ) -> Result<Bytes, Refusal> {
     let field = multipart.next_field().await.map_err(of_parser)?;
+    collected.end();
     let Some(mut field) = field.filter(|field| field.name() == Some(name)) else {
         let message = format!(
             "the field `{name}` is not where it must be: send `operations`, `map`, then files"
@@ -127,6 +174,7 @@ pub(super) async fn text(
     };
     let mut whole = BytesMut::new();
     while let Some(piece) = field.chunk().await.map_err(of_parser)? {
+        collected.end();
         if whole.len() + piece.len() > bytes_max {
             let message = format!("the field `{name}` is larger than {bytes_max} bytes");
             return Err(refusal(codes::REQUEST_TOO_LARGE, message));
@@ -251,10 +299,11 @@ impl Uploads {
         loop {
             let next = tokio::time::timeout(self.options.pause_max, multipart.next_field());
             let next = next.await.map_err(|_| self.late())?;
-            let Some(field) = next.map_err(of_parser)? else {
+            let Some(mut field) = next.map_err(of_parser)? else {
                 let message = "the request's body ended before a file of `map`";
                 return Err(refusal(codes::UPLOAD_FILE_MISSING, message));
             };
+            self.collected.end();
             let file = field.name().and_then(|name| self.by_key.get(name).copied());
             let is_coming = |file: &usize| {
                 let files = self.files.borrow();
@@ -263,6 +312,8 @@ impl Uploads {
             if let Some(file) = file.filter(is_coming) {
                 return Ok((file, field));
             }
+            let mut size = 0;
+            while !self.piece(&mut field, &mut size).await?.is_empty() {}
         }
     }
 
@@ -274,6 +325,7 @@ impl Uploads {
             let Some(piece) = piece.map_err(of_parser)? else {
                 return Ok(NOTHING);
             };
+            self.collected.end();
             *size += piece.len();
             if *size > self.options.file_bytes_max {
                 let max = self.options.file_bytes_max;
@@ -363,7 +415,7 @@ fn head(field: &Field<'_>) -> String {
 }
 
 /// Reads on until the end, a pause or a limit, as [`crate::shared::drain_body`] does.
-pub(super) async fn linger(mut multipart: Multipart<'static>) {
+pub(super) async fn linger(mut multipart: Multipart<'static>, collected: &Collected) {
     let began = Instant::now();
     let mut read = 0;
     let mut field: Option<Field<'static>> = None;
@@ -380,6 +432,7 @@ pub(super) async fn linger(mut multipart: Multipart<'static>) {
                     _ => return false,
                 },
             }
+            collected.end();
             true
         };
         match tokio::time::timeout(PAUSE_MAX, next).await {

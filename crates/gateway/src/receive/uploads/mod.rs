@@ -38,7 +38,7 @@ use crate::{
     shared::measured::{Exceeded, note},
     shared::offload::{LIGHT_BODY, Offload},
 };
-use incoming::Chunks;
+use incoming::{Chunks, Collected};
 use ogive_server::drain_body::{linger, read_refused};
 use read_queue::ReadQueue;
 
@@ -127,6 +127,7 @@ pub struct Uploads {
     targets: Vec<Target>,
     /// What is still to come; `None` while somebody reads, and once it cannot be read any more.
     multipart: RefCell<Option<Multipart<'static>>>,
+    collected: Collected,
     kept_bytes: Cell<usize>,
     /// Counts them.
     memory: Reservation,
@@ -207,13 +208,20 @@ pub(crate) async fn receive<B: RequestBody>(
         }
         return Err(incoming::too_large(options.request_bytes_max).into());
     }
-    let chunks = Chunks::new(body, options.request_bytes_max);
+    let collected = Collected::default();
+    let chunks = Chunks::new(body, options.request_bytes_max, collected.clone());
     let mut multipart = Multipart::new(chunks, boundary);
     let bytes_max = limits.body.ceiling;
     let began = Instant::now();
     let reading = async {
-        let operations = incoming::text(&mut multipart, "operations", bytes_max, memory).await?;
-        let map = incoming::text(&mut multipart, "map", bytes_max, memory).await?;
+        let operations = incoming::text(
+            (&mut multipart, &collected),
+            "operations",
+            bytes_max,
+            memory,
+        )
+        .await?;
+        let map = incoming::text((&mut multipart, &collected), "map", bytes_max, memory).await?;
         Ok::<_, Refusal>((operations, map))
     };
     let read = match tokio::time::timeout(limits.body_timeout.ceiling, reading).await {
@@ -236,10 +244,11 @@ pub(crate) async fn receive<B: RequestBody>(
         Ok((received, placed)) => {
             note_batch(&received, limits, exceeded);
             let memory = memory.beside();
-            Ok((received, Uploads::new(*options, placed, multipart, memory)))
+            let body = (multipart, collected);
+            Ok((received, Uploads::new(*options, placed, body, memory)))
         }
         Err(error) => {
-            incoming::linger(multipart).await;
+            incoming::linger(multipart, &collected).await;
             Err(error)
         }
     }
@@ -421,7 +430,7 @@ impl Uploads {
     fn new(
         options: UploadOptions,
         placed: Placed,
-        multipart: Multipart<'static>,
+        (multipart, collected): (Multipart<'static>, Collected),
         memory: Reservation,
     ) -> Self {
         let files = placed.keep.into_iter().map(|keep| File {
@@ -435,6 +444,7 @@ impl Uploads {
             by_key: placed.by_key,
             targets: placed.targets,
             multipart: RefCell::new(Some(multipart)),
+            collected,
             kept_bytes: Cell::new(0),
             memory,
             failed: RefCell::default(),
@@ -464,7 +474,7 @@ impl Uploads {
     pub(crate) async fn linger(&self) {
         let multipart = self.multipart.borrow_mut().take();
         if let Some(multipart) = multipart {
-            incoming::linger(multipart).await;
+            incoming::linger(multipart, &self.collected).await;
         }
     }
 }

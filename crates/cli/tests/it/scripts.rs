@@ -1,0 +1,48 @@
+//! `ogive rhai check`: which calls of scripts are not offered.
+
+use std::fs;
+
+use crate::process::{folder, run};
+
+/// What is said of a folder with one script.
+fn checked(name: &str, script: &str) -> (Option<i32>, String, String) {
+    let path = folder().join(name);
+    fs::create_dir_all(&path).unwrap();
+    fs::write(path.join("main.rhai"), script).unwrap();
+    run(&["rhai", "check", &path.to_string_lossy()])
+}
+
+#[test]
+fn calls_that_are_not_offered_are_named_with_their_place() {
+    let good = "fn supergraph_service(service) {\n  service.map_request(|request| { log_info(request.id); });\n}\n";
+    let (code, stdout, stderr) = checked("rhai-good", good);
+    assert_eq!(
+        (code, stdout.as_str(), stderr.as_str()),
+        (Some(0), "every call is offered\n", "")
+    );
+    let bad = "fn supergraph_service(service) {\n  service.map_request(|request| {\n    let a = Router.TRACE;\n    telephone(request.id);\n  });\n}\n";
+    let (code, stdout, stderr) = checked("rhai-bad", bad);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert_eq!(
+        stdout,
+        "main.rhai, line 4, position 5: `telephone` is not offered\n"
+    );
+    assert!(stderr.contains("of the calls are not offered"), "{stderr}");
+    let (code, _, stderr) = checked("rhai-broken", "fn supergraph_service(service) {");
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("main.rhai"), "{stderr}");
+    // Also in what is imported, where a module knows its own functions.
+    let path = folder().join("rhai-imports");
+    fs::create_dir_all(&path).unwrap();
+    let module = "fn known() { 1 }\nfn used() { known() + carrier_pigeon() }\n";
+    fs::write(path.join("other.rhai"), module).unwrap();
+    let importing = "import \"other\" as other;\nfn supergraph_service(service) {\n  service.map_request(|request| { other::used(); });\n}\n";
+    let (code, stdout, stderr) = checked("rhai-imports", importing);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert_eq!(
+        stdout,
+        "other.rhai, line 2, position 23: `carrier_pigeon` is not offered\n"
+    );
+    let (code, ..) = run(&["rhai", "check", "/nowhere/at/all"]);
+    assert_eq!(code, Some(1));
+}

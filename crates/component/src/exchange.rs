@@ -1,0 +1,77 @@
+//! What a stage lends to a component, and takes back.
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use ogive_coprocessor::{ContextEntries, Stage};
+
+/// One request or response at a stage.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// Where it is.
+    pub stage: Stage,
+    /// Which HTTP request it is about.
+    pub id: String,
+    /// The headers that it is about.
+    pub headers: HeaderMap,
+    /// The method of the client's request.
+    pub method: String,
+    /// The URL that it is about.
+    pub uri: String,
+    /// The name of the subgraph.
+    pub subgraph: String,
+    /// The status of a response.
+    pub status: u16,
+    /// The body, if it is lent.
+    pub body: Option<Bytes>,
+    /// What stages of one request leave for later ones.
+    pub context: ContextEntries,
+    /// The same of one operation, whose entries stand before those of the request.
+    pub own: Option<ContextEntries>,
+    /// What was changed.
+    pub changes: Changes,
+}
+
+/// What a component has changed of an exchange.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Whether headers are others.
+    pub headers: bool,
+    /// Whether the URL is another one.
+    pub uri: bool,
+    /// Whether the status is another one.
+    pub status: bool,
+    /// Another body.
+    pub body: Option<Bytes>,
+    /// What ends the request.
+    pub ending: Option<Outcome>,
+}
+
+/// How a component ends a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// Its body.
+    pub body: String,
+    /// Its headers.
+    pub headers: HeaderMap,
+}
+
+impl Exchange {
+    /// Of nothing yet.
+    pub fn new(stage: Stage) -> Self {
+        Exchange {
+            stage,
+            id: String::new(),
+            headers: HeaderMap::new(),
+            method: String::new(),
+            uri: String::new(),
+            subgraph: String::new(),
+            status: 200,
+            body: None,
+            context: ContextEntries::default(),
+            own: None,
+            changes: Changes::default(),
+        }
+    }
+}

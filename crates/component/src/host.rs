@@ -1,0 +1,431 @@
+//! What components import, and what is lent to the instance that is called.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use ogive_coprocessor::{ContextEntries, Stage, entries::OF_OPERATION, reply::BODY_DEPTH_MAX};
+use ogive_json::Scanner;
+use serde_json::value::RawValue;
+use wasmtime::{
+    Engine, ResourceLimiter, Result, StoreContextMut,
+    component::{ComponentType, Lift, Linker, LinkerInstance},
+};
+
+use crate::{
+    CallError,
+    exchange::{Exchange, Outcome},
+    options::{Permissions, PluginOptions},
+};
+
+/// Most header values of an exchange after a component has added some.
+const HEADERS_MAX: usize = 500;
+/// Most bytes of header values that a call writes.
+const HEADER_BYTES_MAX: usize = 64 << 10;
+/// Most lines that a call writes into the log.
+const LINES_MAX: u32 = 16;
+/// Longest line of the log.
+const LINE_BYTES_MAX: usize = 2_000;
+/// Most elements of a table.
+const TABLE_MAX: usize = 1 << 20;
+
+/// What an operator has set for a component.
+pub(crate) struct Settings {
+    name: String,
+    permissions: Permissions,
+    configuration: String,
+    variables: BTreeMap<String, String>,
+}
+
+impl Settings {
+    pub(crate) fn of(options: &PluginOptions) -> Self {
+        let names = options.permissions.environment.iter();
+        let variables = names.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+        Settings {
+            name: options.name.clone(),
+            permissions: options.permissions.clone(),
+            configuration: options.configuration.clone(),
+            variables: variables.collect(),
+        }
+    }
+}
+
+/// What an instance is lent.
+pub(crate) struct Lent {
+    settings: Arc<Settings>,
+    exchange: Exchange,
+    /// The response that the request is ended with has these headers.
+    end_headers: HeaderMap,
+    header_bytes: usize,
+    lines: u32,
+    memory: usize,
+    memory_max: usize,
+    memory_is_refused: bool,
+}
+
+impl Lent {
+    pub(crate) fn new(settings: Arc<Settings>, memory_max: usize) -> Self {
+        Lent {
+            settings,
+            exchange: Exchange::new(Stage::RouterRequest),
+            end_headers: HeaderMap::new(),
+            header_bytes: 0,
+            lines: 0,
+            memory: 0,
+            memory_max,
+            memory_is_refused: false,
+        }
+    }
+    /// Lends something for one call.
+    pub(crate) fn begin(&mut self, exchange: Exchange) {
+        self.exchange = exchange;
+        (self.header_bytes, self.lines) = (0, 0);
+        self.memory_is_refused = false;
+    }
+    /// Takes it back.
+    pub(crate) fn end(&mut self, stage: Stage) -> Exchange {
+        let mut exchange = std::mem::replace(&mut self.exchange, Exchange::new(stage));
+        let headers = std::mem::take(&mut self.end_headers);
+        if let Some(ending) = &mut exchange.changes.ending {
+            ending.headers = headers;
+        }
+        exchange
+    }
+    /// Whether it asked for more memory than it may have.
+    pub(crate) fn memory_is_refused(&self) -> bool {
+        self.memory_is_refused
+    }
+
+    /// The name of a header that may be read.
+    fn readable(&self, name: &str) -> Result<HeaderName> {
+        let name = header_name(name)?;
+        if self
+            .settings
+            .permissions
+            .read_headers
+            .contains(name.as_str())
+        {
+            return Ok(name);
+        }
+        let why = format!("reading the header `{name}` (`permissions.read_headers`)");
+        Err(CallError::Forbidden(why).into())
+    }
+    /// A header that may be written, and a value that it can have.
+    fn writable(&mut self, name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+        let name = header_name(name)?;
+        let permitted = &self.settings.permissions.write_headers;
+        if !permitted.contains(name.as_str()) {
+            let why = format!("writing the header `{name}` (`permissions.write_headers`)");
+            return Err(CallError::Forbidden(why).into());
+        }
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| CallError::Malformed(format!("a value of the header `{name}`")))?;
+        self.header_bytes += name.as_str().len() + value.len();
+        let count = self.exchange.headers.len() + self.end_headers.len();
+        if self.header_bytes > HEADER_BYTES_MAX || count >= HEADERS_MAX {
+            let why =
+                format!("more than {HEADERS_MAX} headers or {HEADER_BYTES_MAX} bytes of them");
+            return Err(CallError::Limit(why).into());
+        }
+        Ok((name, value))
+    }
+    fn may_read_entry(&self, name: &str) -> Result<()> {
+        if self.settings.permissions.read_context.contains(name) {
+            return Ok(());
+        }
+        let why = format!(
+            "reading the entry `{}` of the context (`permissions.read_context`)",
+            short(name)
+        );
+        Err(CallError::Forbidden(why).into())
+    }
+    /// The entries that one is in, if it may be written.
+    fn entries_with(&mut self, name: &str) -> Result<&mut ContextEntries> {
+        if !self.settings.permissions.write_context.contains(name) {
+            let why = format!(
+                "writing the entry `{}` of the context (`permissions.write_context`)",
+                short(name)
+            );
+            return Err(CallError::Forbidden(why).into());
+        }
+        let exchange = &mut self.exchange;
+        Ok(match &mut exchange.own {
+            Some(own) if OF_OPERATION.contains(&name) => own,
+            _ => &mut exchange.context,
+        })
+    }
+}
+
+/// What is shown of a name that somebody has made up.
+fn short(name: &str) -> &str {
+    &name[..name.floor_char_boundary(100)]
+}
+
+fn header_name(name: &str) -> Result<HeaderName> {
+    let read = HeaderName::from_bytes(name.as_bytes());
+    Ok(read.map_err(|_| CallError::Malformed("the name of a header".to_owned()))?)
+}
+
+/// A JSON text that is not nested too deep.
+fn json(text: String, what: &str) -> Result<Box<RawValue>> {
+    let depth = |text: &RawValue| {
+        let mut scanner = Scanner::with_depth_max(text.get().as_bytes(), BODY_DEPTH_MAX);
+        scanner.skip_value().is_ok()
+    };
+    let value = RawValue::from_string(text)
+        .ok()
+        .filter(|value| depth(value));
+    Ok(value.ok_or_else(|| CallError::Malformed(format!("{what}, which is to be JSON")))?)
+}
+
+impl ResourceLimiter for Lent {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> Result<bool> {
+        let memory = self.memory + desired.saturating_sub(current);
+        if memory > self.memory_max {
+            self.memory_is_refused = true;
+            return Ok(false);
+        }
+        self.memory = memory;
+        Ok(true)
+    }
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> Result<bool> {
+        Ok(desired <= TABLE_MAX)
+    }
+    fn instances(&self) -> usize {
+        100
+    }
+    fn tables(&self) -> usize {
+        100
+    }
+    fn memories(&self) -> usize {
+        100
+    }
+}
+
+/// How urgent a line of the log is.
+#[derive(Clone, Copy, ComponentType, Lift)]
+#[component(enum)]
+#[repr(u8)]
+#[expect(dead_code, reason = "they are made of what components say")]
+enum Level {
+    #[component(name = "error")]
+    Error,
+    #[component(name = "warn")]
+    Warn,
+    #[component(name = "info")]
+    Info,
+    #[component(name = "debug")]
+    Debug,
+}
+
+/// What all components may import.
+pub(crate) fn linker(engine: &Engine) -> Result<Linker<Lent>> {
+    let mut linker = Linker::new(engine);
+    let mut of = linker.instance("ogive:hooks/exchange@1.0.0")?;
+    exchange(&mut of)?;
+    headers(&mut of)?;
+    context(&mut linker)?;
+    settings(&mut linker)?;
+    logging(&mut linker)?;
+    Ok(linker)
+}
+
+type Store<'a> = StoreContextMut<'a, Lent>;
+
+fn exchange(of: &mut LinkerInstance<'_, Lent>) -> Result<()> {
+    of.func_wrap("request-id", |lent: Store<'_>, (): ()| {
+        Ok((lent.data().exchange.id.clone(),))
+    })?;
+    of.func_wrap("subgraph", |lent: Store<'_>, (): ()| {
+        Ok((lent.data().exchange.subgraph.clone(),))
+    })?;
+    of.func_wrap("method", |lent: Store<'_>, (): ()| {
+        Ok((lent.data().exchange.method.clone(),))
+    })?;
+    of.func_wrap("uri", |lent: Store<'_>, (): ()| {
+        Ok((lent.data().exchange.uri.clone(),))
+    })?;
+    of.func_wrap("set-uri", |mut lent: Store<'_>, (uri,): (String,)| {
+        let exchange = &mut lent.data_mut().exchange;
+        if exchange.stage != Stage::SubgraphRequest {
+            let why = "another URL, which only a request to a subgraph can have";
+            return Err(CallError::Malformed(why.to_owned()).into());
+        }
+        exchange.uri = uri;
+        exchange.changes.uri = true;
+        Ok(())
+    })?;
+    of.func_wrap("status", |lent: Store<'_>, (): ()| {
+        Ok((lent.data().exchange.status,))
+    })?;
+    of.func_wrap("set-status", |mut lent: Store<'_>, (code,): (u16,)| {
+        let exchange = &mut lent.data_mut().exchange;
+        exchange.status = status(code)?.as_u16();
+        exchange.changes.status = exchange.stage.is_response();
+        Ok(())
+    })?;
+    of.func_wrap("body", |lent: Store<'_>, (): ()| {
+        let body = lent.data().exchange.body.as_ref();
+        let text = body.map(|body| String::from_utf8_lossy(body).into_owned());
+        Ok((text,))
+    })?;
+    of.func_wrap("set-body", |mut lent: Store<'_>, (body,): (String,)| {
+        let exchange = &mut lent.data_mut().exchange;
+        if exchange.body.is_none() {
+            let why = "another body where it is lent none (`bodies`)";
+            return Err(CallError::Forbidden(why.to_owned()).into());
+        }
+        let body = if exchange.stage.body_is_text() {
+            Bytes::from(body)
+        } else {
+            Bytes::from(String::from(Box::<str>::from(json(body, "a body")?)))
+        };
+        exchange.body = Some(body.clone());
+        exchange.changes.body = Some(body);
+        Ok(())
+    })?;
+    of.func_wrap("end", |mut lent: Store<'_>, (code, body): (u16, String)| {
+        lent.data_mut().exchange.changes.ending = Some(Outcome {
+            status: status(code)?,
+            body,
+            headers: HeaderMap::new(),
+        });
+        Ok(())
+    })
+}
+
+/// A status that a response can have.
+fn status(code: u16) -> Result<StatusCode> {
+    let known = StatusCode::from_u16(code).ok();
+    let known = known.filter(|status| (200..600).contains(&status.as_u16()));
+    Ok(known.ok_or_else(|| CallError::Malformed("a status from 200 to 599".to_owned()))?)
+}
+
+/// A header as a component says it.
+type Said = (String, String);
+
+fn headers(of: &mut LinkerInstance<'_, Lent>) -> Result<()> {
+    of.func_wrap("header", |lent: Store<'_>, (name,): (String,)| {
+        let lent = lent.data();
+        let value = lent.exchange.headers.get(lent.readable(&name)?);
+        Ok((value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()),))
+    })?;
+    of.func_wrap("headers", |lent: Store<'_>, (): ()| {
+        let lent = lent.data();
+        let permitted = &lent.settings.permissions.read_headers;
+        let all = lent.exchange.headers.iter();
+        let all = all.filter(|(name, _)| permitted.contains(name.as_str()));
+        let all = all.map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.as_str().to_owned(), value.into_owned())
+        });
+        Ok((all.collect::<Vec<Said>>(),))
+    })?;
+    of.func_wrap("set-header", |mut lent: Store<'_>, (name, value): Said| {
+        let lent = lent.data_mut();
+        let (name, value) = lent.writable(&name, &value)?;
+        lent.exchange.headers.insert(name, value);
+        lent.exchange.changes.headers = true;
+        Ok(())
+    })?;
+    of.func_wrap(
+        "append-header",
+        |mut lent: Store<'_>, (name, value): Said| {
+            let lent = lent.data_mut();
+            let (name, value) = lent.writable(&name, &value)?;
+            lent.exchange.headers.append(name, value);
+            lent.exchange.changes.headers = true;
+            Ok(())
+        },
+    )?;
+    of.func_wrap(
+        "remove-header",
+        |mut lent: Store<'_>, (name,): (String,)| {
+            let lent = lent.data_mut();
+            let (name, _) = lent.writable(&name, "")?;
+            lent.exchange.headers.remove(name);
+            lent.exchange.changes.headers = true;
+            Ok(())
+        },
+    )?;
+    of.func_wrap("end-header", |mut lent: Store<'_>, (name, value): Said| {
+        let lent = lent.data_mut();
+        let (name, value) = lent.writable(&name, &value)?;
+        lent.end_headers.append(name, value);
+        Ok(())
+    })
+}
+
+fn context(linker: &mut Linker<Lent>) -> Result<()> {
+    let mut of = linker.instance("ogive:hooks/context@1.0.0")?;
+    of.func_wrap("get", |lent: Store<'_>, (name,): (String,)| {
+        let lent = lent.data();
+        lent.may_read_entry(&name)?;
+        let own = lent.exchange.own.as_ref().and_then(|own| own.get(&name));
+        let value = own.or_else(|| lent.exchange.context.get(&name));
+        Ok((value.map(|value| value.get().to_owned()),))
+    })?;
+    of.func_wrap("set", |mut lent: Store<'_>, (name, value): Said| {
+        let lent = lent.data_mut();
+        let entries = lent.entries_with(&name)?;
+        let value = json(value, "an entry of the context")?;
+        let kept = entries.set(&name, value);
+        Ok(kept.map_err(|error| CallError::Limit(error.to_string()))?)
+    })?;
+    of.func_wrap("remove", |mut lent: Store<'_>, (name,): (String,)| {
+        lent.data_mut().entries_with(&name)?.remove(&name);
+        Ok(())
+    })?;
+    of.func_wrap("names", |lent: Store<'_>, (): ()| {
+        let lent = lent.data();
+        let exchange = &lent.exchange;
+        let has = |name: &str| {
+            let own = exchange.own.as_ref();
+            own.is_some_and(|own| own.get(name).is_some()) || exchange.context.get(name).is_some()
+        };
+        let permitted = lent.settings.permissions.read_context.iter();
+        let names = permitted.filter(|name| has(name)).cloned();
+        Ok((names.collect::<Vec<String>>(),))
+    })
+}
+
+fn settings(linker: &mut Linker<Lent>) -> Result<()> {
+    let mut of = linker.instance("ogive:hooks/settings@1.0.0")?;
+    of.func_wrap("configuration", |lent: Store<'_>, (): ()| {
+        Ok((lent.data().settings.configuration.clone(),))
+    })?;
+    of.func_wrap("variable", |lent: Store<'_>, (name,): (String,)| {
+        let settings = &lent.data().settings;
+        if !settings.permissions.environment.contains(&name) {
+            let why = format!(
+                "reading the variable `{}` of the environment (`permissions.environment`)",
+                short(&name)
+            );
+            return Err(CallError::Forbidden(why).into());
+        }
+        Ok((settings.variables.get(&name).cloned(),))
+    })
+}
+
+fn logging(linker: &mut Linker<Lent>) -> Result<()> {
+    let mut of = linker.instance("ogive:hooks/logging@1.0.0")?;
+    of.func_wrap(
+        "log",
+        |mut lent: Store<'_>, (level, text): (Level, String)| {
+            let lent = lent.data_mut();
+            lent.lines += 1;
+            if lent.lines > LINES_MAX {
+                return Err(CallError::Limit(format!("more than {LINES_MAX} lines")).into());
+            }
+            let plugin = lent.settings.name.as_str();
+            let text = &text[..text.floor_char_boundary(LINE_BYTES_MAX)];
+            match level {
+                Level::Error => tracing::error!(target: "ogive::component", plugin, "{text}"),
+                Level::Warn => tracing::warn!(target: "ogive::component", plugin, "{text}"),
+                Level::Info => tracing::info!(target: "ogive::component", plugin, "{text}"),
+                Level::Debug => tracing::debug!(target: "ogive::component", plugin, "{text}"),
+            }
+            Ok(())
+        },
+    )
+}

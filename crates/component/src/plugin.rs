@@ -1,0 +1,143 @@
+//! Loading a component, and calling it.
+
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use ogive_coprocessor::Stage;
+use ogive_files::Pipes;
+use ring::digest::{SHA256, digest};
+
+use crate::{
+    CallError, PluginError, ejection::Faults, exchange::Exchange, options::PluginOptions,
+    pool::Pool,
+};
+
+/// Largest file of a component, in bytes.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// From how long a time on a call is one that others should not wait for.
+const LONG: Duration = Duration::from_millis(1);
+/// How many calls of a hook run where nobody waits for them after one that was long.
+const CALLS_BESIDE: u32 = 1_000;
+
+/// A component that was loaded.
+#[derive(Debug)]
+pub struct Plugin {
+    options: PluginOptions,
+    /// The SHA-256 of its file.
+    digest: Box<[u8]>,
+    pool: Pool,
+    faults: Faults,
+    /// By stage, how many calls are still to run where nobody waits for them.
+    beside: [AtomicU32; Stage::ALL.len()],
+}
+
+/// The same file under the same options is the same component.
+impl PartialEq for Plugin {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest && self.options == other.options
+    }
+}
+
+impl Plugin {
+    /// Reads and compiles it, checks what it imports and exports, and starts one instance.
+    pub fn load(options: PluginOptions) -> Result<Self, PluginError> {
+        let told = |why: String| PluginError(format!("`{}`: {why}", options.name));
+        let path = &options.path;
+        let bytes = ogive_files::read(path.as_ref(), FILE_BYTES_MAX, Pipes::Refused);
+        let bytes = bytes.map_err(|error| told(format!("cannot read `{path}`: {error}")))?;
+        Self::of(options, &bytes)
+    }
+
+    /// The same of what was read.
+    pub fn of(mut options: PluginOptions, bytes: &[u8]) -> Result<Self, PluginError> {
+        let told = |name: &str, why: String| PluginError(format!("`{name}`: {why}"));
+        let digest = digest(&SHA256, bytes);
+        let mut hex = String::new();
+        for byte in digest.as_ref() {
+            let _ = write!(hex, "{byte:02x}");
+        }
+        if let Some(wanted) = &options.sha256
+            && !wanted.eq_ignore_ascii_case(&hex)
+        {
+            let why = format!("the SHA-256 of `{}` is {hex}", options.path);
+            return Err(told(&options.name, why));
+        }
+        let (pool, stages) =
+            Pool::start(&options, bytes).map_err(|why| told(&options.name, why))?;
+        options.stages = stages;
+        Ok(Plugin {
+            digest: digest.as_ref().into(),
+            faults: Faults::new(options.ejection, Instant::now()),
+            beside: Default::default(),
+            pool,
+            options,
+        })
+    }
+
+    /// What the configuration says of it; its stages are those at which it is called.
+    pub fn options(&self) -> &PluginOptions {
+        &self.options
+    }
+    /// Whether it is called at a stage.
+    pub fn is_at(&self, stage: Stage) -> bool {
+        self.options.stages.contains(&stage)
+    }
+    /// Whether it is lent the body at a stage.
+    pub fn looks_at_body(&self, stage: Stage) -> bool {
+        self.is_at(stage) && self.options.bodies.contains(&stage)
+    }
+    /// Whether its next call at a stage should run where nobody waits for it.
+    pub fn is_long(&self, stage: Stage) -> bool {
+        self.beside[stage as usize].load(Ordering::Relaxed) > 0
+    }
+
+    /// Calls its hook for the stage. What it has made of the exchange is given back, unless it failed: then the exchange is
+    /// as it was.
+    pub fn call(&self, mut exchange: Exchange) -> (Exchange, Result<(), CallError>) {
+        if self.faults.is_ejected(Instant::now) {
+            return (exchange, Err(CallError::Ejected));
+        }
+        let stage = exchange.stage;
+        // Who may write no entry has changed none.
+        let writes = !self.options.permissions.write_context.is_empty();
+        let before = writes.then(|| (exchange.context.clone(), exchange.own.clone()));
+        let (called, took) = match self.pool.call(&mut exchange) {
+            Ok(done) => done,
+            Err(error) => (Err(error), Duration::ZERO),
+        };
+        let beside = &self.beside[stage as usize];
+        if took >= LONG {
+            beside.store(CALLS_BESIDE, Ordering::Relaxed);
+        } else if beside.load(Ordering::Relaxed) > 0 {
+            // Two at a time may count as one; the number is a rough one anyway.
+            let _ = beside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            });
+        }
+        if let Err(error) = &called {
+            if let Some(before) = before {
+                (exchange.context, exchange.own) = before;
+            }
+            self.failed(stage, error);
+        }
+        (exchange, called)
+    }
+
+    fn failed(&self, stage: Stage, error: &CallError) {
+        if !error.is_fault() {
+            return;
+        }
+        if let Some(time) = self.faults.note(Instant::now()) {
+            tracing::warn!(
+                plugin = self.options.name,
+                stage = stage.name(),
+                cause = %error,
+                "a component failed too often and is left alone for {time:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What stands here in a build without an engine for components: nobody has one.
+
+use std::time::Duration;
+
+use ogive_coprocessor::Stage;
+
+use crate::{CallError, exchange::Exchange, options::PluginOptions};
+
+/// Nobody has one.
+#[derive(Debug)]
+pub(crate) enum Pool {}
+
+impl Pool {
+    pub(crate) fn start(_: &PluginOptions, _: &[u8]) -> Result<(Self, Vec<Stage>), String> {
+        Err(
+            "this build has no engine for components: take a released one, or build it with `--features components`"
+                .to_owned(),
+        )
+    }
+    pub(crate) fn call(
+        &self,
+        _: &mut Exchange,
+    ) -> Result<(Result<(), CallError>, Duration), CallError> {
+        match *self {}
+    }
+}

@@ -1,0 +1,66 @@
+//! The cases of `cases.txt`: `== NAME`, `at HOOK`, what is permitted, what goes in (`header`, `body`), what comes out
+//! (`gives`), and what the hook does.
+
+use ogive_component::{CallError, Exchange, hook_of};
+
+use super::guest::{exchange, plugin};
+
+const CASES: &str = include_str!("cases.txt");
+
+/// What came of it, in one line.
+fn said(exchange: &Exchange, outcome: &Result<(), CallError>) -> String {
+    let mut out = Vec::new();
+    out.extend(outcome.as_ref().err().map(ToString::to_string));
+    let changes = &exchange.changes;
+    if let Some(ending) = &changes.ending {
+        out.push(format!("ended {} {}", ending.status.as_u16(), ending.body));
+        let values = ending.headers.iter();
+        out.extend(values.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())));
+    }
+    if changes.headers {
+        let values = exchange.headers.iter();
+        out.extend(values.map(|(name, value)| format!("{name}={}", value.to_str().unwrap())));
+    }
+    if changes.status {
+        out.push(format!("status {}", exchange.status));
+    }
+    if changes.uri {
+        out.push(format!("uri {}", exchange.uri));
+    }
+    let body = changes.body.clone();
+    out.extend(body.map(|body| String::from_utf8(body.to_vec()).unwrap()));
+    let entries = exchange.context.iter();
+    let entries = entries.filter(|(name, _)| *name != "claims");
+    out.extend(entries.map(|(name, value)| format!("{name}: {}", value.get())));
+    out.join(" | ")
+}
+
+#[test]
+fn components_do_what_they_are_written_for() {
+    let mut cases = 0;
+    let mut wrong = Vec::new();
+    for case in CASES.split("\n== ").skip(1) {
+        let (name, rest) = case.split_once('\n').unwrap();
+        let (head, text) = rest.split_once("\n---\n").unwrap();
+        let of = |key: &str| {
+            let mut lines = head.lines();
+            lines
+                .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+                .unwrap_or("")
+        };
+        let plugin = plugin(of("at"), text, of("permitted"))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        // Twice, because an instance is used again.
+        for _ in 0..2 {
+            let lent = exchange(hook_of(of("at")).unwrap(), of("header"), of("body"));
+            let (exchange, outcome) = plugin.call(lent);
+            let found = said(&exchange, &outcome);
+            if found != of("gives") {
+                wrong.push(format!("{name}: {found}"));
+            }
+        }
+        cases += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(cases >= 15, "{cases}");
+}

@@ -1,0 +1,126 @@
+//! Components out of a few lines of text: imports, memory and allocation come from `prelude.wat`, the frame of a component from
+//! the package in `wit`, as with any compiler. A guest says what its hook does, and leaves a result: 0, or what `$failed`
+//! gives. `@"text"` stands for the address and the length of a text.
+
+use std::fmt::Write;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_component::{
+    Exchange, Permissions, Plugin, PluginError, PluginOptions, hook_of, options,
+};
+use ogive_coprocessor::Stage;
+use serde_json::value::RawValue;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+const PRELUDE: &str = include_str!("prelude.wat");
+const HOOKS: &str = include_str!("../../wit/hooks.wit");
+
+/// A component whose hooks of these names do this, with these functions beside.
+pub(crate) fn component(hooks: &[(&str, &str)], more: &str) -> Vec<u8> {
+    let mut module = format!("(module\n{PRELUDE}\n{more}\n");
+    let mut world =
+        "package test:guest;\nworld guest {\n  include ogive:hooks/imports@1.0.0;\n".to_owned();
+    for (name, text) in hooks {
+        let _ = writeln!(
+            module,
+            "(func $do-{name} (result i32)\n{text}\n)\n\
+             (func (export \"ogive:hooks/{name}@1.0.0#handle\") (result i32)\n\
+             (global.set $free (i32.const 65536))\n(call $do-{name}))"
+        );
+        let _ = writeln!(world, "  export ogive:hooks/{name}@1.0.0;");
+    }
+    module.push(')');
+    world.push('}');
+    framed(&with_texts(&module), &world)
+}
+
+/// A core module as a component of a world.
+fn framed(module: &str, world: &str) -> Vec<u8> {
+    let mut module = wat::parse_str(module).unwrap_or_else(|error| panic!("{error}\n{module}"));
+    let mut resolve = Resolve::default();
+    resolve.push_str("hooks.wit", HOOKS).unwrap();
+    let package = resolve.push_str("guest.wit", world).unwrap();
+    let world = resolve.select_world(&[package], None).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    let mut encoder = ComponentEncoder::default().module(&module).unwrap();
+    encoder.encode().unwrap()
+}
+
+/// Puts the texts of a module where nothing else is.
+fn with_texts(module: &str) -> String {
+    let (mut out, mut data, mut at) = (String::new(), String::new(), 1024);
+    let mut parts = module.split("@\"");
+    out.push_str(parts.next().unwrap());
+    for part in parts {
+        let (text, rest) = part.split_once('"').unwrap();
+        let text = text.replace('\'', "\"");
+        let _ = write!(out, "(i32.const {at}) (i32.const {}) {rest}", text.len());
+        let _ = writeln!(
+            data,
+            "(data (i32.const {at}) \"{}\")",
+            text.replace('"', "\\\"")
+        );
+        at += text.len();
+    }
+    let end = out.rfind(')').unwrap();
+    out.insert_str(end, &data);
+    out
+}
+
+/// Everything that a guest of a test may be permitted.
+pub(crate) fn options(permitted: &str) -> PluginOptions {
+    let mut options = PluginOptions::new("guest", "guest.wasm");
+    let Permissions {
+        read_headers,
+        write_headers,
+        read_context,
+        write_context,
+        environment,
+    } = &mut options.permissions;
+    for word in permitted.split_ascii_whitespace() {
+        let (what, name) = word.split_once('=').unwrap();
+        let header = || options::Name::read(name).unwrap();
+        match what {
+            "read" => drop(read_headers.insert(header())),
+            "write" => drop(write_headers.insert(header())),
+            "get" => drop(read_context.insert(name.to_owned())),
+            "set" => drop(write_context.insert(name.to_owned())),
+            "environment" => drop(environment.insert(name.to_owned())),
+            "body" => options.bodies.push(hook_of(name).unwrap()),
+            "configuration" => options.configuration = name.to_owned(),
+            _ => panic!("{word}"),
+        }
+    }
+    options
+}
+
+/// A plug-in with one hook.
+pub(crate) fn plugin(hook: &str, text: &str, permitted: &str) -> Result<Plugin, PluginError> {
+    Plugin::of(options(permitted), &component(&[(hook, text)], ""))
+}
+
+pub(crate) fn headers(text: &str) -> HeaderMap {
+    let mut out = HeaderMap::new();
+    let lines = text.split(';').map(str::trim);
+    for line in lines.filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once('=').unwrap();
+        let name = HeaderName::from_bytes(name.trim().as_bytes()).unwrap();
+        out.append(name, HeaderValue::from_str(value.trim()).unwrap());
+    }
+    out
+}
+
+/// An exchange with something in it.
+pub(crate) fn exchange(at: Stage, sent: &str, body: &str) -> Exchange {
+    let mut exchange = Exchange::new(at);
+    exchange.headers = headers(sent);
+    exchange.method = "POST".into();
+    exchange.uri = "http://products.local:4001/graphql?a=1".into();
+    exchange.subgraph = "products".into();
+    exchange.id = "id-1".into();
+    exchange.body = (!body.is_empty()).then(|| body.to_owned().into());
+    let claims = RawValue::from_string("{\"sub\":\"u1\"}".into()).unwrap();
+    exchange.context.set("claims", claims).unwrap();
+    exchange
+}

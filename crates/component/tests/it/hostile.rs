@@ -1,0 +1,177 @@
+//! The cases of `hostile.txt`: `== NAME`, what is permitted, `says` (how what the operator is told begins), `fuel`, `more`
+//! functions, and what the hook does. Each call ends within its limits, changes nothing, and harms no other.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use http::HeaderValue;
+use ogive_component::{CallError, Ejection, Plugin};
+use ogive_coprocessor::Stage;
+
+use super::guest::{component, exchange, options};
+
+const CASES: &str = include_str!("hostile.txt");
+
+/// Does harm if its request has the header `x-evil`, and its work otherwise.
+const GUEST: &str = "(call $header @\"x-evil\" (i32.const 32))
+    (if (result i32) (i32.load8_u (i32.const 32)) (then (call $evil))
+    (else (call $set_header @\"x-done\" @\"1\" ) (i32.const 0)))";
+
+fn plugin(text: &str, more: &str, permitted: &str, fuel: Option<u64>) -> Plugin {
+    let mut options = options(&format!("{permitted} read=x-evil write=x-done"));
+    options.ejection.faults = usize::MAX;
+    if let Some(fuel) = fuel {
+        options.limits.fuel = fuel;
+    }
+    let evil = format!("{more}\n(func $evil (result i32) {text})");
+    let bytes = component(&[("receive", GUEST)], &evil);
+    Plugin::of(options, &bytes).unwrap()
+}
+
+fn call(plugin: &Plugin, sent: &str) -> (ogive_component::Exchange, Result<(), CallError>) {
+    plugin.call(exchange(Stage::RouterRequest, sent, ""))
+}
+
+#[test]
+fn whatever_a_component_does_it_is_contained() {
+    let mut wrong = Vec::new();
+    let mut cases = 0;
+    for case in CASES.split("\n== ").skip(1) {
+        let (name, rest) = case.split_once('\n').unwrap();
+        let (head, text) = rest.split_once("\n---\n").unwrap();
+        let of = |key: &str| {
+            let mut lines = head.lines();
+            lines
+                .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+                .unwrap_or("")
+        };
+        let plugin = plugin(text, of("more"), of("permitted"), of("fuel").parse().ok());
+        for _ in 0..2 {
+            let begun = Instant::now();
+            let (after, outcome) = call(&plugin, "x-evil=1; a=1");
+            // Far more than the limit, for a machine with much else to do.
+            assert!(begun.elapsed() < Duration::from_secs(20), "{name}");
+            let told = outcome.as_ref().err().map(ToString::to_string);
+            if !told
+                .as_ref()
+                .is_some_and(|told| told.starts_with(of("says")))
+            {
+                wrong.push(format!("{name}: {told:?}"));
+            }
+            let changes = &after.changes;
+            assert!(
+                !changes.headers && changes.body.is_none() && changes.ending.is_none(),
+                "{name}: what failed has changed nothing"
+            );
+            let mut entries = after.context.iter();
+            let only = entries.next().map(|(name, value)| (name, value.get()));
+            assert_eq!(only, Some(("claims", "{\"sub\":\"u1\"}")), "{name}");
+            assert!(entries.next().is_none(), "{name}");
+            let (after, outcome) = call(&plugin, "a=1");
+            assert_eq!(outcome, Ok(()), "{name}: what failed harms no other call");
+            assert_eq!(after.headers["x-done"], HeaderValue::from_static("1"));
+        }
+        cases += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(cases >= 20, "{cases}");
+}
+
+#[test]
+fn ten_thousand_entries_are_kept_or_refused_but_never_more_than_there_is_room_for() {
+    let names: Vec<String> = (0..10_000).map(|n| format!("{n:04}")).collect();
+    let mut options = options("read=x-evil write=x-done");
+    options.permissions.write_context = names.into_iter().collect();
+    let value = "x".repeat(200);
+    let text = format!(
+        "(local $n i32) (loop $again
+          (i32.store8 (i32.const 515) (i32.add (i32.const 48) (i32.rem_u (local.get $n) (i32.const 10))))
+          (i32.store8 (i32.const 514) (i32.add (i32.const 48) (i32.rem_u (i32.div_u (local.get $n) (i32.const 10)) (i32.const 10))))
+          (i32.store8 (i32.const 513) (i32.add (i32.const 48) (i32.rem_u (i32.div_u (local.get $n) (i32.const 100)) (i32.const 10))))
+          (i32.store8 (i32.const 512) (i32.add (i32.const 48) (i32.rem_u (i32.div_u (local.get $n) (i32.const 1000)) (i32.const 10))))
+          (call $set (i32.const 512) (i32.const 4) @\"'{value}'\" )
+          (local.set $n (i32.add (local.get $n) (i32.const 1)))
+          (br_if $again (i32.lt_u (local.get $n) (i32.const 10000)))) (i32.const 0)"
+    );
+    let plugin = Plugin::of(options, &component(&[("receive", &text)], "")).unwrap();
+    let (after, outcome) = call(&plugin, "a=1");
+    assert!(matches!(outcome, Err(CallError::Limit(_))), "{outcome:?}");
+    assert_eq!(after.context.iter().count(), 1, "as it was before");
+}
+
+#[test]
+fn who_traps_too_often_is_left_alone_and_tried_again_later() {
+    let mut options = options("read=x-evil write=x-done");
+    options.ejection = Ejection {
+        faults: 3,
+        window: Duration::from_secs(3600),
+        time: Duration::from_millis(300),
+    };
+    let bytes = component(
+        &[("receive", GUEST)],
+        "(func $evil (result i32) (unreachable))",
+    );
+    let plugin = Plugin::of(options, &bytes).unwrap();
+    for _ in 0..3 {
+        let outcome = call(&plugin, "x-evil=1").1;
+        assert!(matches!(outcome, Err(CallError::Trapped(_))), "{outcome:?}");
+    }
+    let ejected = Instant::now();
+    assert_eq!(call(&plugin, "a=1").1, Err(CallError::Ejected));
+    while call(&plugin, "a=1").1 == Err(CallError::Ejected) {
+        assert!(ejected.elapsed() < Duration::from_secs(20));
+        std::thread::yield_now();
+    }
+    assert!(ejected.elapsed() >= Duration::from_millis(250));
+}
+
+#[test]
+fn what_takes_long_is_known_to_and_neighbours_go_on() {
+    let plugin = plugin(
+        "(loop $again (br $again)) (i32.const 0)",
+        "",
+        "",
+        Some(u64::MAX),
+    );
+    assert!(!plugin.is_long(Stage::RouterRequest));
+    std::thread::scope(|scope| {
+        let long = scope.spawn(|| call(&plugin, "x-evil=1").1);
+        // One call at a time holds one instance; others take another.
+        while !long.is_finished() {
+            assert_eq!(call(&plugin, "a=1").1, Ok(()));
+        }
+        let outcome = long.join().unwrap();
+        assert!(matches!(outcome, Err(CallError::Limit(_))), "{outcome:?}");
+    });
+    assert!(plugin.is_long(Stage::RouterRequest));
+}
+
+#[test]
+fn no_more_calls_run_at_a_time_than_there_are_instances() {
+    let mut options = options("read=x-evil write=x-done");
+    options.limits.instances = 1;
+    options.limits.fuel = u64::MAX;
+    options.limits.time = Duration::from_millis(400);
+    let bytes = component(
+        &[("receive", GUEST)],
+        "(func $evil (result i32) (loop $again (br $again)) (i32.const 0))",
+    );
+    let plugin = Plugin::of(options, &bytes).unwrap();
+    let was_busy = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // It may be the one that finds no instance, too.
+        let long = scope.spawn(|| {
+            while call(&plugin, "x-evil=1").1 == Err(CallError::Busy(1)) {
+                was_busy.store(true, Ordering::Relaxed);
+            }
+        });
+        let mut busy = 0;
+        while !long.is_finished() {
+            busy += u32::from(call(&plugin, "a=1").1 == Err(CallError::Busy(1)));
+        }
+        assert!(busy > 0 || was_busy.load(Ordering::Relaxed));
+    });
+    assert_eq!(call(&plugin, "a=1").1, Ok(()));
+}

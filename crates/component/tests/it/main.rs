@@ -1,0 +1,8 @@
+//! Components as users write them, each with what goes in and what has to come out, and hostile ones. They are written in
+//! text format, with what a compiler would add around them ([`guest`]), and are data: `cases.txt`, `hostile.txt`.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod cases;
+mod guest;
+mod hostile;
+mod loading;

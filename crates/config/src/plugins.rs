@@ -1,0 +1,196 @@
+//! The options of `plugins`: WebAssembly components at the stages of a request.
+//!
+//! ```yaml
+//! plugins:
+//!   - name: tenants
+//!     path: plugins/tenants.wasm
+//!     permissions: { read_headers: [authorization], write_headers: [x-tenant] }
+//! ```
+
+use std::num::NonZeroUsize;
+
+use ogive_base::Span;
+
+use crate::{
+    ByteSize, Config, Duration, OnErrorWord,
+    decode::{Errors, section},
+    scalars::nonzero,
+};
+
+section! {
+    /// `plugins[]`
+    pub struct PluginSection {
+        /// What it is called in messages; needed, and no two are called the same.
+        pub name: String = String::new(),
+        /// File of the component; needed. It is watched.
+        pub path: String = String::new(),
+        /// The SHA-256 of the file in hexadecimal digits. Another file is refused.
+        pub sha256: Option<String> = None,
+        /// Where it is called, of `receive`, `operation`, `plan`, `subgraph_request`, `subgraph_response`, `executed`, `answer`
+        /// and `respond`; default wherever it exports a hook.
+        pub stages: Vec<String> = Vec::new(),
+        /// At which of them it is lent the body, which is a copy of it each time; default none.
+        pub bodies: Vec<String> = Vec::new(),
+        /// What it may see and change; what is not named it may not.
+        pub permissions: PluginPermissions = PluginPermissions::default(),
+        /// What it needs at most. A call that needs more ends, and counts as failed.
+        pub limits: PluginLimits = PluginLimits::default(),
+        /// What becomes of a request if it fails: `fail` ends it with status 500 and the code `PLUGIN_FAILED`, `continue` goes on
+        /// as if it had not been called. The operator is told either way. Where it keeps somebody out, leave `fail`. Default
+        /// `fail`.
+        pub on_error: OnErrorWord = OnErrorWord::Fail,
+        /// When it is left alone for a while; meanwhile it counts as failed without being called.
+        pub ejection: PluginEjection = PluginEjection::default(),
+        /// A text that it can read, such as JSON.
+        pub configuration: String = String::new(),
+    }
+
+    /// `plugins[].permissions`
+    pub struct PluginPermissions {
+        /// Headers that it may read; default none.
+        pub read_headers: Vec<String> = Vec::new(),
+        /// Headers that it may set, remove, and add to a response that it ends a request with; default none.
+        pub write_headers: Vec<String> = Vec::new(),
+        /// Entries of the context that it may read; default none.
+        pub read_context: Vec<String> = Vec::new(),
+        /// Entries of the context that it may write; default none. Who may write `apollo::authentication::jwt_claims` at `receive`
+        /// decides who the caller is.
+        pub write_context: Vec<String> = Vec::new(),
+        /// Variables of the environment that it may read, as they are when it is loaded; default none.
+        pub environment: Vec<String> = Vec::new(),
+    }
+
+    /// `plugins[].limits`
+    pub struct PluginLimits {
+        /// Most memory of one instance; default `64 MiB`.
+        pub memory: ByteSize = ByteSize(64 << 20),
+        /// Most instructions of one call, roughly; default 50,000,000.
+        pub fuel: NonZeroUsize = nonzero(50_000_000),
+        /// Longest time of one call; default `100ms`.
+        pub timeout: Duration = Duration::milliseconds(100),
+        /// Most instances, which is most calls at a time; more than that fail. Default 64.
+        pub instances: NonZeroUsize = nonzero(64),
+    }
+
+    /// `plugins[].ejection`
+    pub struct PluginEjection {
+        /// After so many calls that trapped, needed too much or did what is not permitted; default 5.
+        pub faults: NonZeroUsize = nonzero(5),
+        /// Within this time; default `60s`.
+        pub window: Duration = Duration::seconds(60),
+        /// It is left alone so long; default `30s`.
+        pub time: Duration = Duration::seconds(30),
+    }
+}
+
+/// The words of `stages` and `bodies`.
+pub const PLUGIN_STAGES: [&str; 8] = [
+    "receive",
+    "operation",
+    "plan",
+    "subgraph_request",
+    "subgraph_response",
+    "executed",
+    "answer",
+    "respond",
+];
+
+/// Checks that every component can be named, found and told.
+pub(crate) fn check(span: Span, config: &Config, errors: &mut Errors) {
+    for (at, plugin) in config.plugins.iter().enumerate() {
+        let name = &plugin.name;
+        if name.is_empty() || plugin.path.is_empty() {
+            let message = "a plug-in needs a `name` and a `path`";
+            errors.invalid(span, message, "the path is that of a `.wasm` file");
+        }
+        if config.plugins[..at].iter().any(|other| other.name == *name) {
+            errors.invalid(span, format!("two plug-ins are called `{name}`"), "");
+        }
+        for stage in plugin.stages.iter().chain(&plugin.bodies) {
+            if !PLUGIN_STAGES.contains(&stage.as_str()) {
+                let help = format!("there are {}", PLUGIN_STAGES.join(", "));
+                errors.invalid(span, format!("`{stage}` is no stage of plug-ins"), &help);
+            }
+        }
+        let unlent = plugin.bodies.iter();
+        let unlent = unlent.filter(|stage| !plugin.stages.contains(stage));
+        for stage in unlent.filter(|_| !plugin.stages.is_empty()) {
+            let message = format!("`{stage}` is in `bodies` and not in `stages`");
+            errors.invalid(span, message, "");
+        }
+        let permissions = &plugin.permissions;
+        let headers = permissions.read_headers.iter();
+        for header in headers.chain(&permissions.write_headers) {
+            // RFC 9110, section 5.6.2.
+            let is_name = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+            if header.is_empty() || !header.bytes().all(is_name) {
+                errors.invalid(span, format!("`{header}` is no name of a header"), "");
+            }
+        }
+        let digits = plugin.sha256.as_ref();
+        let is_digest =
+            |text: &&String| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        if digits.is_some_and(|text| !is_digest(&text)) {
+            let message = "a SHA-256 has 64 hexadecimal digits";
+            errors.invalid(span, message, "as `sha256sum` prints it");
+        }
+        let limits = (&plugin.limits, &plugin.ejection);
+        let times = [limits.0.timeout, limits.1.window, limits.1.time];
+        if times.iter().any(|time| time.0.is_zero()) {
+            errors.invalid(span, "a time of a plug-in is zero", "such as `100ms`");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ogive_base::SourceId;
+
+    fn refused(text: &str) -> String {
+        let text = format!("plugins: [{text}]\n");
+        let loaded = crate::load(SourceId(0), &text, &|_| None);
+        loaded.map_or_else(|errors| errors[0].message.clone(), |_| String::new())
+    }
+
+    #[test]
+    fn what_no_plug_in_can_be_is_refused() {
+        let good = "name: a, path: a.wasm";
+        assert_eq!(refused(&format!("{{ {good} }}")), "");
+        for (bad, why) in [
+            (
+                "{ name: a }".to_owned(),
+                "a plug-in needs a `name` and a `path`",
+            ),
+            (
+                "{ path: a.wasm }".to_owned(),
+                "a plug-in needs a `name` and a `path`",
+            ),
+            (
+                format!("{{ {good} }}, {{ {good} }}"),
+                "two plug-ins are called `a`",
+            ),
+            (
+                format!("{{ {good}, stages: [router] }}"),
+                "`router` is no stage of plug-ins",
+            ),
+            (
+                format!("{{ {good}, stages: [respond], bodies: [receive] }}"),
+                "`receive` is in `bodies` and not in `stages`",
+            ),
+            (
+                format!("{{ {good}, permissions: {{ read_headers: ['a b'] }} }}"),
+                "`a b` is no name of a header",
+            ),
+            (
+                format!("{{ {good}, sha256: abc }}"),
+                "a SHA-256 has 64 hexadecimal digits",
+            ),
+            (
+                format!("{{ {good}, limits: {{ timeout: 0s }} }}"),
+                "a time of a plug-in is zero",
+            ),
+        ] {
+            assert_eq!(refused(&bad), why, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! When two documents ask for the same: the canonical text of a document, and the hashes by which documents are known.
+
+use ogive_syntax::{Limits, SourceId, ast::Definition, parse, print_definition};
+use sha2::{Digest, Sha256};
+
+/// The canonical text of a document: what is left of it if how it is written does not count. White space, commas,
+/// comments, descriptions, the order of definitions and `query` before an anonymous query do not. `None` for a text that
+/// is no document of operations and fragments.
+pub fn form(text: &str) -> Option<String> {
+    let parsed = parse(text, SourceId(0), &Limits::default());
+    if !parsed.errors.is_empty() || parsed.document.definitions.is_empty() {
+        return None;
+    }
+    let document = &parsed.document;
+    let definitions = document.definitions.iter().map(|definition| {
+        let definition = undescribed(definition)?;
+        Some(print_definition(document, &definition))
+    });
+    let mut definitions = definitions.collect::<Option<Vec<String>>>()?;
+    definitions.sort_unstable();
+    Some(definitions.join("\n\n"))
+}
+
+/// A definition without its description; `None` for one that belongs to a schema.
+pub(crate) fn undescribed(definition: &Definition) -> Option<Definition> {
+    let mut definition = *definition;
+    match &mut definition {
+        Definition::Operation(operation) => operation.description = None,
+        Definition::Fragment(fragment) => fragment.description = None,
+        _ => return None,
+    }
+    Some(definition)
+}
+
+/// SHA-256 of a text.
+pub fn sha256(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// In lower-case hexadecimal.
+pub fn hex(bytes: &[u8; 32]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The bytes of 64 hexadecimal digits.
+pub fn unhex(text: &str) -> Option<[u8; 32]> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 64 || !bytes.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut out = [0; 32];
+    for (byte, pair) in out.iter_mut().zip(bytes.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_hexadecimal() {
+        let hash = sha256("{__typename}");
+        assert_eq!(
+            hex(&hash),
+            "ecf4edb46db40b5132295c0291d62fb65d6759a9eedfa4d5d612dd5ec54a6b38"
+        );
+        assert_eq!(unhex(&hex(&hash)), Some(hash));
+        assert_eq!(unhex("xx"), None);
+        assert_eq!(unhex(&"g".repeat(64)), None);
+    }
+
+    #[test]
+    fn how_a_document_is_written_is_not_part_of_its_form() {
+        let short = form("query{me{name}}");
+        assert_eq!(short, form("\"\"\"d\"\"\" query { me, { name } } # !"));
+        assert_ne!(short, form("query A{me{name}}"));
+        assert_eq!(form("type A { a: Int }"), None);
+        assert_eq!(form("{me"), None);
+        assert_eq!(form(""), None);
+    }
+}

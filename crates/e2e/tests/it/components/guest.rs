@@ -1,0 +1,185 @@
+//! Components out of a few lines of text. `@"text"` stands for the address and the length of a text.
+
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// What a component may import here: its interface, its name, its type, and the type of what it is lowered to.
+const IMPORTS: [(&str, &str, &str, &str); 7] = [
+    (
+        "exchange",
+        "header",
+        "(param \"name\" string) (result (option string))",
+        "(param i32 i32 i32)",
+    ),
+    (
+        "exchange",
+        "set-header",
+        "(param \"name\" string) (param \"value\" string)",
+        "(param i32 i32 i32 i32)",
+    ),
+    (
+        "exchange",
+        "set-body",
+        "(param \"body\" string)",
+        "(param i32 i32)",
+    ),
+    (
+        "exchange",
+        "end",
+        "(param \"status\" u16) (param \"body\" string)",
+        "(param i32 i32 i32)",
+    ),
+    ("exchange", "subgraph", "(result string)", "(param i32)"),
+    (
+        "context",
+        "get",
+        "(param \"name\" string) (result (option string))",
+        "(param i32 i32 i32)",
+    ),
+    (
+        "context",
+        "set",
+        "(param \"name\" string) (param \"value\" string)",
+        "(param i32 i32 i32 i32)",
+    ),
+];
+
+/// The memory and its allocation.
+const BASE: &str = r#"(core module $base
+  (memory (export "memory") 2)
+  (global $free (mut i32) (i32.const 65536))
+  (func (export "reset") (global.set $free (i32.const 65536)))
+  (func (export "realloc") (param i32 i32 i32) (param $size i32) (result i32)
+    (local $at i32)
+    (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+    (global.set $free (i32.add (local.get $at) (local.get $size)))
+    (local.get $at)))
+(core instance $base (instantiate $base))
+"#;
+
+/// What all hooks may call.
+const CODE: &str = r#"
+(func $deep (param i32) (result i32)
+  (i32.add (call $deep (i32.add (local.get 0) (i32.const 1))) (call $deep (i32.const 2))))
+(func $some (param $at i32) (result i32 i32)
+  (i32.load (i32.add (local.get $at) (i32.const 4))) (i32.load (i32.add (local.get $at) (i32.const 8))))
+;; Adds a word to the entry `stages`.
+(func $note (param $at i32) (param $length i32)
+  (local $end i32)
+  (call $get @"stages" (i32.const 32))
+  (local.set $end (i32.const 8192))
+  (if (i32.load8_u (i32.const 32))
+    (then
+      (memory.copy (i32.const 8192) (i32.load (i32.const 36)) (i32.sub (i32.load (i32.const 40)) (i32.const 1)))
+      (local.set $end (i32.add (i32.const 8191) (i32.load (i32.const 40))))
+      (i32.store8 (local.get $end) (i32.const 32)))
+    (else (i32.store8 (local.get $end) (i32.const 34))))
+  (local.set $end (i32.add (local.get $end) (i32.const 1)))
+  (memory.copy (local.get $end) (local.get $at) (local.get $length))
+  (local.set $end (i32.add (local.get $end) (local.get $length)))
+  (i32.store8 (local.get $end) (i32.const 34))
+  (call $set @"stages" (i32.const 8192) (i32.sub (local.get $end) (i32.const 8191))))
+"#;
+
+/// A component that has these hooks.
+pub(crate) fn component(hooks: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = "(component\n".to_owned();
+    for interface in ["exchange", "context"] {
+        let _ = write!(
+            out,
+            "(import \"ogive:hooks/{interface}@1.0.0\" (instance ${interface}"
+        );
+        for (_, name, kind, _) in IMPORTS.iter().filter(|import| import.0 == interface) {
+            let _ = write!(out, " (export \"{name}\" (func {kind}))");
+        }
+        out.push_str("))\n");
+    }
+    out.push_str(BASE);
+    let (mut code, mut host) = (String::new(), String::new());
+    for (interface, name, _, core) in IMPORTS {
+        let id = name.replace('-', "_");
+        let _ = writeln!(
+            out,
+            "(core func ${id} (canon lower (func ${interface} \"{name}\") (memory $base \"memory\") (realloc (func $base \"realloc\"))))"
+        );
+        let _ = writeln!(code, "(import \"host\" \"{name}\" (func ${id} {core}))");
+        let _ = write!(host, " (export \"{name}\" (func ${id}))");
+    }
+    code.push_str(
+        "(import \"base\" \"memory\" (memory 2)) (import \"base\" \"reset\" (func $reset))\n",
+    );
+    code.push_str(CODE);
+    for (hook, text) in hooks {
+        let _ = writeln!(
+            code,
+            "(func (export \"{hook}\") (result i32) (call $reset) {text})"
+        );
+    }
+    let _ = writeln!(
+        out,
+        "(core module $code\n{})\n(core instance $code (instantiate $code (with \"base\" (instance $base)) (with \"host\" (instance{host}))))",
+        with_texts(&code)
+    );
+    for (hook, _) in hooks {
+        let _ = writeln!(
+            out,
+            "(func ${hook} (result (result (error string))) (canon lift (core func $code \"{hook}\") (memory $base \"memory\")))\n\
+             (instance $of-{hook} (export \"handle\" (func ${hook})))\n\
+             (export \"ogive:hooks/{hook}@1.0.0\" (instance $of-{hook}))"
+        );
+    }
+    out.push(')');
+    wat::parse_str(&out).unwrap_or_else(|error| panic!("{error}\n{out}"))
+}
+
+/// Puts the texts of a module where nothing else is.
+fn with_texts(module: &str) -> String {
+    let (mut data, mut at) = (String::new(), 1024);
+    let mut parts = module.split("@\"");
+    let mut out = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (text, rest) = part.split_once('"').unwrap();
+        let text = text.replace('\'', "\"");
+        let _ = write!(out, "(i32.const {at}) (i32.const {}) {rest}", text.len());
+        let text_of = text.replace('"', "\\\"");
+        let _ = writeln!(data, "(data (i32.const {at}) \"{text_of}\")");
+        at += text.len();
+    }
+    out + &data
+}
+
+/// The file of a component; gone with the test.
+pub(crate) struct Guest(PathBuf);
+
+impl Guest {
+    pub(crate) fn new(hooks: &[(&str, &str)]) -> Guest {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ogive-e2e-component-{}-{number}.wasm", std::process::id());
+        let guest = Guest(std::env::temp_dir().join(name));
+        guest.write(&component(hooks));
+        guest
+    }
+    pub(crate) fn write(&self, bytes: &[u8]) {
+        std::fs::write(&self.0, bytes).unwrap();
+    }
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+    /// A configuration with it, and with what it is permitted and limited to.
+    pub(crate) fn yaml(&self, more: &str) -> String {
+        let path = self.0.display();
+        format!(
+            "plugins: [{{ name: guest, path: '{path}', ejection: {{ faults: 1000000 }}, {more} }}]\n"
+        )
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,94 @@
+//! What calls of hooks cost is seen: in metrics, in the execution trace, in `ogive explain`.
+
+use http::HeaderMap;
+use ogive_config::Peer;
+use ogive_gateway::{ExplainInput, GraphqlRequest};
+use serde_json::json;
+
+use super::{Coprocessed, EVERYTHING, ME, STAGES, all_of, nothing, playing};
+use crate::telemetry::{scrape, value};
+
+const METRICS: &str = "telemetry: { exporters: { metrics: { prometheus: { enabled: true, listen: '127.0.0.1:0' } } }, \
+     execution_trace: { enabled: true } }\n";
+
+fn count(with: &Coprocessed, stage: &str, outcome: &str) -> f64 {
+    let series = format!(
+        "ogive_hook_duration_seconds_count{{ogive_hook=\"coprocessor\",ogive_hook_stage=\"{stage}\",ogive_hook_outcome=\"{outcome}\"}}"
+    );
+    value(&scrape(&with.graph), &series)
+}
+
+#[test]
+fn every_call_is_counted_and_timed_by_its_stage_and_what_came_of_it() {
+    let with = Coprocessed::with(playing(nothing), EVERYTHING, METRICS);
+    assert_eq!(with.ask(ME, &[]).codes(), [""; 0]);
+    for stage in STAGES {
+        assert_eq!(count(&with, stage, "continue"), 1.0, "{stage}");
+    }
+    let ends = |_| json!({ "control": { "break": 403 } });
+    let with = Coprocessed::with(playing(ends), all_of("ExecutionRequest"), METRICS);
+    assert_eq!(with.ask(ME, &[]).status, 403);
+    assert_eq!(count(&with, "ExecutionRequest", "break"), 1.0);
+    let lies = |_| json!({ "version": 2 });
+    let stages = format!("on_error: continue\n  {}", all_of("SubgraphResponse"));
+    let with = Coprocessed::with(playing(lies), &stages, METRICS);
+    assert_eq!(with.ask(ME, &[]).codes(), [""; 0]);
+    assert_eq!(count(&with, "SubgraphResponse", "failed"), 1.0);
+    let errors = "ogive_errors_total{graphql_error_code=\"COPROCESSOR_FAILED\"}";
+    assert_eq!(value(&scrape(&with.graph), errors), 1.0);
+}
+
+#[test]
+fn the_execution_trace_has_the_calls_so_far() {
+    let with = Coprocessed::with(playing(nothing), EVERYTHING, METRICS);
+    let answer = with.ask(ME, &[("x-ogive-trace", "true")]).json();
+    let hooks = answer["extensions"]["ogiveTrace"]["hooks"].as_array();
+    let hooks = hooks.unwrap_or_else(|| panic!("{answer}"));
+    let stages: Vec<&str> = hooks
+        .iter()
+        .map(|call| call["stage"].as_str().unwrap())
+        .collect();
+    assert_eq!(stages, STAGES[..5]);
+    for call in hooks {
+        assert_eq!(
+            (&call["hook"], &call["outcome"]),
+            (&json!("coprocessor"), &json!("continue"))
+        );
+        assert!(call["durationMicros"].is_u64() && call["startMicros"].is_u64());
+    }
+}
+
+#[test]
+fn what_is_explained_says_who_is_called_and_asks_only_what_is_executed() {
+    let explained = |is_executed: bool| {
+        let stages = "
+  router: { request: { method: true } }
+  subgraph: { all: { request: { uri: true, condition: { eq: [{ subgraph_name: true }, accounts] } } } }";
+        let with = Coprocessed::with(playing(nothing), stages, "");
+        let input = ExplainInput {
+            request: GraphqlRequest {
+                query: ME.into(),
+                ..GraphqlRequest::default()
+            },
+            headers: HeaderMap::new(),
+            token: None,
+            peer: Peer::Unix,
+            is_executed,
+            has_timings: false,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let gateway = &with.graph.served.gateway;
+        let explained = runtime.unwrap().block_on(gateway.explain(input));
+        (explained.text, with.coprocessor.asked())
+    };
+    let (text, asked) = explained(false);
+    let expected = "== hooks ==\nRouterRequest: coprocessor\nSubgraphRequest: coprocessor, if its condition is met\n(called with `--execute` only)\n";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(asked, 0);
+    let (text, asked) = explained(true);
+    let expected = "== hooks ==\nRouterRequest: coprocessor, continue\nSubgraphRequest: coprocessor, continue\n";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(asked, 2);
+}

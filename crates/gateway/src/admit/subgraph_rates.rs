@@ -1,0 +1,92 @@
+//! Rates of subgraphs: how often one may be asked, whoever asks or by whatever an operation says. Taken from where a request
+//! is about to be sent, so what is shared with others under way costs nothing, and each try is one. A request that finds
+//! nothing left is not sent: its fields are null, and all others are answered.
+
+use std::sync::Arc;
+
+use ogive_failure::Failure;
+use ogive_telemetry::codes;
+use ogive_transport::{AdmissionFuture, FetchAdmission};
+
+use crate::{
+    admit::{operation::RateSources, operation_rates::SubgraphRates},
+    gateway::{Gateway, Serving},
+    schema::operation::PreparedOperation,
+    shared::{context::OperationContext, operation_values::OperationValues},
+};
+
+/// The rates that one operation takes from while it asks subgraphs.
+pub(crate) struct FetchRates<'a> {
+    gateway: &'a Gateway,
+    rates: &'a SubgraphRates,
+    sources: RateSources<'a>,
+    asked: OperationValues<'a>,
+}
+
+impl<'a> FetchRates<'a> {
+    /// `None` if there are none.
+    pub(crate) fn of(
+        gateway: &'a Gateway,
+        serving: &'a Serving,
+        context: &'a OperationContext<'a>,
+        operation: &'a Arc<PreparedOperation>,
+    ) -> Option<FetchRates<'a>> {
+        let options = &serving.options;
+        Some(FetchRates {
+            gateway,
+            rates: options.subgraph_rates.as_ref()?,
+            sources: RateSources {
+                admission: &gateway.admission,
+                shared: serving.shared.as_deref(),
+            },
+            asked: OperationValues {
+                context,
+                operation,
+                observe: &options.observe,
+            },
+        })
+    }
+
+    async fn take(&self, subgraph: &str) -> Result<(), Failure> {
+        let mut taken = Vec::new();
+        for rate in self.rates.of_subgraph(subgraph) {
+            let found = rate.take(self.sources, &self.asked, (subgraph, 1)).await;
+            let Some((one, left)) = found else {
+                continue;
+            };
+            match (left, &rate.measured) {
+                (Ok(_), _) => taken.push(one),
+                (Err(_), Some(measured)) => {
+                    if let Some(requests) = measured.count(self.sources.admission.now()) {
+                        tracing::warn!(
+                            rate = &*rate.name,
+                            subgraph,
+                            requests,
+                            "requests to a subgraph exceed a rate that is only measured"
+                        );
+                    }
+                    let code = codes::REQUEST_RATE_LIMITED.as_str();
+                    self.gateway.exceeded([code].iter());
+                }
+                (Err(_), None) => {
+                    for one in &taken {
+                        one.give_back(one.units, self.sources.admission.now());
+                    }
+                    let name = &rate.name;
+                    let message = format!(
+                        "too many requests to this subgraph: the rate `{name}` has not enough left"
+                    );
+                    let code = codes::REQUEST_RATE_LIMITED;
+                    return Err(Failure::new(code, message.clone(), message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FetchAdmission for FetchRates<'_> {
+    fn admit<'a>(&'a self, subgraph: &'a str) -> AdmissionFuture<'a> {
+        Box::pin(self.take(subgraph))
+    }
+}

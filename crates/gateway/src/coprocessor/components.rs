@@ -1,0 +1,180 @@
+//! WebAssembly components at the stages of a request: lent what a stage is about, before scripts on the way in and after them on
+//! the way out.
+//!
+//! A call runs in the worker, within its limits. Where one has taken long, later ones of the same hook run beside the worker
+//! ([`Offload`](crate::shared::offload::Offload)), so that its neighbours wait for it rarely.
+
+use std::{sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use ogive_component::{CallError, Exchange, Plugin};
+use ogive_coprocessor::{
+    Control, Message, MessageBody, ReplyBody, Stage,
+    headers::{Peer, kept},
+};
+use ogive_telemetry::{FailureLine, HookOutcome, Urgency, codes};
+
+use super::{
+    body,
+    change::Change,
+    plugins::LoadedPlugin,
+    run::{CoprocessorRun, OperationCoprocessor},
+    scripts::merge,
+};
+use crate::shared::error::RequestError;
+
+impl CoprocessorRun<'_> {
+    /// Calls the hook of a component. `None` if it failed and the request goes on all the same.
+    pub(crate) async fn call_component(
+        &self,
+        of: &LoadedPlugin,
+        operation: Option<&OperationCoprocessor<'_>>,
+        message: &Message<'_>,
+    ) -> Result<Option<Change>, RequestError> {
+        let (stage, plugin, since) = (message.stage, &of.plugin, Instant::now());
+        let mut exchange = self.lent_to(plugin, message);
+        let copied = exchange.body.as_ref().map_or(0, Bytes::len);
+        self.memory.grow(copied)?;
+        let (exchange, outcome) = if plugin.is_long(stage) {
+            exchange.context = self.entries.borrow().clone();
+            exchange.own = operation.map(|of| of.own.borrow().clone());
+            let before = (exchange.context.clone(), exchange.own.clone());
+            let shared = Arc::clone(plugin);
+            let called = self.offload.run(move || shared.call(exchange));
+            let (mut exchange, outcome) = called.await;
+            // Others of the same request may have changed it meanwhile.
+            merge(&before.0, &exchange.context, &mut self.entries.borrow_mut());
+            if let (Some(of), Some(before), Some(after)) =
+                (operation, &before.1, exchange.own.take())
+            {
+                merge(before, &after, &mut of.own.borrow_mut());
+            }
+            (exchange, outcome)
+        } else {
+            exchange.context = self.entries.take();
+            exchange.own = operation.map(|of| of.own.take());
+            let (mut exchange, outcome) = plugin.call(exchange);
+            *self.entries.borrow_mut() = std::mem::take(&mut exchange.context);
+            if let (Some(of), Some(own)) = (operation, exchange.own.take()) {
+                *of.own.borrow_mut() = own;
+            }
+            (exchange, outcome)
+        };
+        self.memory.shrink(copied);
+        let ended = match &outcome {
+            Ok(()) if exchange.changes.ending.is_some() => HookOutcome::Break,
+            Ok(()) => HookOutcome::Continue,
+            Err(_) => HookOutcome::Failed,
+        };
+        self.called(of.hook, stage, ended, since);
+        match outcome {
+            Ok(()) => Ok(Some(change(exchange, message))),
+            Err(error) => self.component_failed(plugin, stage, &error).map(|()| None),
+        }
+    }
+
+    /// What a stage lends, but for the context.
+    fn lent_to(&self, plugin: &Plugin, message: &Message<'_>) -> Exchange {
+        let mut exchange = Exchange::new(message.stage);
+        exchange.id.clone_from(&self.id);
+        exchange.headers = message.headers.cloned().unwrap_or_default();
+        match self.head.get() {
+            Some(head) => {
+                exchange.method = head.method.as_str().to_owned();
+                exchange.uri.clone_from(&head.path);
+            }
+            None => exchange.method = message.method.unwrap_or_default().to_owned(),
+        }
+        if let Some(uri) = message.uri.or(message.path) {
+            exchange.uri = uri.to_owned();
+        }
+        exchange.subgraph = message.service_name.unwrap_or_default().to_owned();
+        exchange.status = message.status_code.unwrap_or(200);
+        if plugin.looks_at_body(message.stage) {
+            exchange.body = message.body.map(|body| match body {
+                MessageBody::Text(bytes) | MessageBody::Json(bytes) => bytes.to_vec().into(),
+            });
+        }
+        exchange
+    }
+
+    /// The error ends the request, and whoever refuses that tells the operator why; if it goes on, that is told here, but for
+    /// calls that are not made because of what was told before.
+    pub(super) fn component_failed(
+        &self,
+        plugin: &Plugin,
+        stage: Stage,
+        error: &CallError,
+    ) -> Result<(), RequestError> {
+        let options = plugin.options();
+        let cause = self.cause(stage, &format_args!("`{}`: {error}", options.name));
+        if !options.goes_on {
+            return Err(RequestError {
+                status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
+                cause: Some(cause),
+                ..RequestError::http(codes::PLUGIN_FAILED, "the request could not be processed")
+            });
+        }
+        if *error != CallError::Ejected {
+            self.telemetry.failed(&FailureLine {
+                cause: &cause,
+                record: self.record,
+                ..FailureLine::new(
+                    "a plug-in failed, and the request goes on",
+                    Urgency::Warn,
+                    codes::PLUGIN_FAILED.as_str(),
+                )
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What a component has made of what it was lent.
+fn change(exchange: Exchange, message: &Message<'_>) -> Change {
+    let (stage, changes) = (message.stage, exchange.changes);
+    let peer = match stage {
+        Stage::SubgraphRequest | Stage::SubgraphResponse => Peer::Subgraph,
+        _ => Peer::Client,
+    };
+    let none = HeaderMap::new();
+    if let Some(ending) = changes.ending {
+        let body = if ending.body.is_empty() {
+            let reason = ending.status.canonical_reason();
+            body::error(
+                reason.unwrap_or("the request was ended"),
+                codes::PLUGIN_BREAK,
+            )
+            .into()
+        } else if body::is_json(&ending.body) {
+            ending.body.into()
+        } else {
+            body::error(&ending.body, codes::PLUGIN_BREAK).into()
+        };
+        let headers = kept(&none, ending.headers, peer);
+        return Change {
+            control: Control::Break(ending.status),
+            headers: (!headers.is_empty()).then_some(headers),
+            body: Some(ReplyBody::Json(body)),
+            status_code: None,
+            uri: None,
+        };
+    }
+    let before = message.headers.unwrap_or(&none);
+    let headers = exchange.headers;
+    let status = changes.status.then_some(exchange.status);
+    Change {
+        control: Control::Continue,
+        headers: changes.headers.then(|| kept(before, headers, peer)),
+        body: changes.body.map(|body| {
+            if stage.body_is_text() {
+                ReplyBody::Text(String::from_utf8_lossy(&body).into_owned())
+            } else {
+                ReplyBody::Json(body)
+            }
+        }),
+        status_code: status.and_then(|status| StatusCode::from_u16(status).ok()),
+        uri: changes.uri.then_some(exchange.uri),
+    }
+}

@@ -1,0 +1,85 @@
+//! The WebAssembly components of a configuration, read and compiled; they are called in [`components`](super::components).
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use ogive_component::{
+    Ejection, Limits, Permissions, Plugin, PluginOptions, hook_of, options::Name,
+};
+use ogive_config::{Config, OnErrorWord, PluginSection};
+use ogive_telemetry::Hook;
+
+/// A component, and what it is called in metrics.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadedPlugin {
+    pub(crate) plugin: Arc<Plugin>,
+    pub(crate) hook: Hook,
+}
+
+impl PartialEq for LoadedPlugin {
+    fn eq(&self, other: &Self) -> bool {
+        self.plugin == other.plugin
+    }
+}
+
+/// Reads and compiles the components of a configuration. The error is for the operator.
+pub(crate) fn load(config: &Config) -> Result<Vec<LoadedPlugin>, String> {
+    let load = |section: &PluginSection| {
+        let plugin =
+            Plugin::load(options(section)).map_err(|error| format!("`plugins`: {error}"))?;
+        Ok(LoadedPlugin {
+            plugin: Arc::new(plugin),
+            hook: Hook::Component(shown(&section.name)),
+        })
+    };
+    config.plugins.iter().map(load).collect()
+}
+
+/// What a component is called in metrics, spans and traces. There are as many names as configurations have had; they are never
+/// given back, because what is counted keeps them.
+fn shown(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let text = format!("component {name}");
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(text.as_str()) {
+        return known;
+    }
+    let text: &'static str = text.leak();
+    names.insert(text);
+    text
+}
+
+fn options(section: &PluginSection) -> PluginOptions {
+    let stages = |names: &[String]| names.iter().filter_map(|name| hook_of(name)).collect();
+    let headers = |names: &[String]| names.iter().filter_map(|name| Name::read(name)).collect();
+    let texts = |names: &[String]| names.iter().cloned().collect();
+    let (permissions, limits) = (&section.permissions, &section.limits);
+    PluginOptions {
+        sha256: section.sha256.clone(),
+        stages: stages(&section.stages),
+        bodies: stages(&section.bodies),
+        permissions: Permissions {
+            read_headers: headers(&permissions.read_headers),
+            write_headers: headers(&permissions.write_headers),
+            read_context: texts(&permissions.read_context),
+            write_context: texts(&permissions.write_context),
+            environment: texts(&permissions.environment),
+        },
+        limits: Limits {
+            memory: limits.memory.0,
+            fuel: limits.fuel.get() as u64,
+            time: limits.timeout.0,
+            instances: limits.instances.get(),
+        },
+        ejection: Ejection {
+            faults: section.ejection.faults.get(),
+            window: section.ejection.window.0,
+            time: section.ejection.time.0,
+        },
+        goes_on: section.on_error == OnErrorWord::Continue,
+        configuration: section.configuration.clone(),
+        ..PluginOptions::new(&section.name, &section.path)
+    }
+}

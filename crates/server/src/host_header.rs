@@ -1,0 +1,56 @@
+//! The `host` header: whom a request is for (RFC 9110, section 7.2).
+
+/// Whether a value is a host and perhaps a port (RFC 3986, sections 3.2.2 and 3.2.3). Nothing at all is one.
+pub(crate) fn is_host(value: &[u8]) -> bool {
+    let (host, port) = match value.iter().rposition(|byte| matches!(byte, b':' | b']')) {
+        Some(at) if value[at] == b':' => (&value[..at], &value[at + 1..]),
+        _ => (value, &[][..]),
+    };
+    let is_port = port.len() <= 5 && port.iter().all(u8::is_ascii_digit) && number(port) <= 65_535;
+    let is_name = match host {
+        [b'[', address @ .., b']'] => address.iter().all(|byte| is_of_address(*byte)),
+        name => name.iter().all(|byte| is_of_name(*byte)),
+    };
+    is_port && is_name
+}
+
+fn number(digits: &[u8]) -> u32 {
+    let digits = digits.iter();
+    digits.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'))
+}
+
+/// Of an IPv6 address, or of what may come instead one day.
+fn is_of_address(byte: u8) -> bool {
+    byte == b':' || is_of_name(byte)
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_host;
+
+    #[test]
+    fn hosts_are_told_from_what_is_none() {
+        for host in [
+            "",
+            "a",
+            "a.example:80",
+            "127.0.0.1:65535",
+            "[::1]",
+            "[::1]:1",
+            "a:",
+            "x_y",
+        ] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for other in [
+            "a b", "a,b", "a/b", "a@b", "[::1", "a:b:c", "a:99999", "a?b", "a:8x", "::1", "a#",
+            "[a]b", "\u{e4}",
+        ] {
+            assert!(!is_host(other.as_bytes()), "{other}");
+        }
+    }
+}

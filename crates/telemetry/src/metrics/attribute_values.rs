@@ -1,0 +1,146 @@
+//! Attributes that operators add to metrics, as a part of the key of a series; and how many values each of them may have.
+
+use std::sync::{PoisonError, RwLock};
+
+use ogive_base::FastMap;
+
+use crate::attributes::{Attributes, Signal, kept_name};
+
+/// Stands for all values beyond the limit.
+pub(super) const OTHER: &str = "other";
+
+/// Between a series' own name and its attributes, and between those; in no value.
+const NEXT: char = '\u{0}';
+/// Between name and value.
+const IS: char = '\u{1}';
+
+/// The metric that an attribute is of: each has values of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Instrument {
+    Request,
+    Operation,
+    Subgraph,
+}
+
+/// The values of each attribute, told apart up to a limit. What the configuration itself says is always told apart.
+#[derive(Debug, Default)]
+pub(super) struct AttributeValues {
+    limit: usize,
+    /// By metric and attribute.
+    known: RwLock<FastMap<(Instrument, &'static str), Known>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    values: FastMap<Box<str>, ()>,
+    /// Whether it was told that there are more.
+    is_told: bool,
+}
+
+impl AttributeValues {
+    pub(super) fn new(limit: usize) -> Self {
+        AttributeValues {
+            limit,
+            known: RwLock::default(),
+        }
+    }
+
+    /// Whether a value is told apart from others.
+    fn admits(&self, of: (Instrument, &'static str), value: &str) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(&of)
+            && (found.values.contains_key(value) || found.is_told)
+        {
+            return found.values.contains_key(value);
+        }
+        drop(known);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let found = known.entry(of).or_default();
+        if found.values.len() < self.limit {
+            found.values.insert(value.into(), ());
+            return true;
+        }
+        if !found.is_told && !found.values.contains_key(value) {
+            found.is_told = true;
+            tracing::warn!(
+                attribute = of.1,
+                values = self.limit,
+                "an attribute of metrics has too many values: further ones are counted as `other`"
+            );
+        }
+        found.values.contains_key(value)
+    }
+
+    /// The name of a series with the attributes of metrics; `None` if there are none.
+    pub(super) fn key(
+        &self,
+        instrument: Instrument,
+        name: &str,
+        noted: Option<&Attributes>,
+    ) -> Option<String> {
+        let mut attributes = noted?.with_origin(Signal::Metric).peekable();
+        attributes.peek()?;
+        let mut key = name.to_owned();
+        for (name, value, is_noted) in attributes {
+            let value = value.replace([NEXT, IS], " ");
+            let is_known = !is_noted || self.admits((instrument, name), &value);
+            key.push(NEXT);
+            key.push_str(name);
+            key.push(IS);
+            key.push_str(if is_known { &value } else { OTHER });
+        }
+        Some(key)
+    }
+}
+
+/// The series' own name and its attributes.
+pub(super) fn read(key: &str) -> (&str, Vec<(&'static str, String)>) {
+    let mut parts = key.split(NEXT);
+    let name = parts.next().unwrap_or_default();
+    let attributes = parts.filter_map(|part| part.split_once(IS));
+    let attributes = attributes.map(|(name, value)| (kept_name(name), value.to_owned()));
+    (name, attributes.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::attributes::AttributeName;
+
+    #[test]
+    fn values_beyond_the_limit_are_counted_together() {
+        let names: Arc<[AttributeName]> = [AttributeName {
+            name: kept_name("tenant"),
+            signal: Signal::Metric,
+            default: Some("none".into()),
+        }]
+        .into();
+        let values = AttributeValues::new(2);
+        let of = |instrument, value: Option<&str>| {
+            let mut noted = Attributes::new(&names);
+            if let Some(value) = value {
+                noted.note(0, value);
+            }
+            let key = values.key(instrument, "Shop", Some(&noted)).unwrap();
+            let (name, attributes) = read(&key);
+            assert_eq!((name, attributes[0].0), ("Shop", "tenant"));
+            attributes[0].1.clone()
+        };
+        let key = |value: &str| of(Instrument::Request, Some(value));
+        let found: Vec<String> = ["a", "b\u{0}c", "d", "e", "a", "b\u{0}c"].map(key).into();
+        assert_eq!(found, ["a", "b c", OTHER, OTHER, "a", "b c"]);
+        // What the configuration says takes no place of another, and other metrics have places of their own.
+        assert_eq!(of(Instrument::Request, None), "none");
+        assert_eq!(of(Instrument::Operation, Some("d")), "d");
+        let nothing: Arc<[AttributeName]> = [].into();
+        let nothing = Attributes::new(&nothing);
+        assert_eq!(
+            values.key(Instrument::Request, "Shop", Some(&nothing)),
+            None
+        );
+        assert_eq!(values.key(Instrument::Request, "Shop", None), None);
+        assert_eq!(read("Shop"), ("Shop", Vec::new()));
+    }
+}
