@@ -117,7 +117,18 @@ impl PolicyService {
         let mut answers = if unknown.is_empty() {
             Vec::new()
         } else {
-            let ask = async || self.asked(&unknown, caller).await;
+            let ask = async || {
+                // Who asked before may have been told since it was looked.
+                let now = Instant::now();
+                let told: Option<Arc<[bool]>> = unknown
+                    .iter()
+                    .map(|policy| self.decided.get(&key_of(of_caller, &[policy]), now))
+                    .collect();
+                match told {
+                    Some(told) => Ok(told),
+                    None => self.asked(&unknown, caller).await,
+                }
+            };
             let asked = self.under_way.share(key_of(of_caller, &unknown), ask);
             asked.await?.to_vec()
         }

@@ -159,9 +159,15 @@ impl TokenIntrospection {
             Some(verdict) => verdict,
             None => {
                 let ask = async || {
-                    let verdict = self.asked(token).await;
-                    self.remember(digest, token, &verdict);
-                    verdict
+                    // Who asked before may have been told since it was looked.
+                    match self.known.get(&digest, Instant::now()) {
+                        Some(verdict) => verdict,
+                        None => {
+                            let verdict = self.asked(token).await;
+                            self.remember(digest, token, &verdict);
+                            verdict
+                        }
+                    }
                 };
                 self.asking.share(digest, ask).await
             }
