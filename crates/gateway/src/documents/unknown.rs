@@ -26,6 +26,8 @@ const CLIENT_BYTES_MAX: usize = 128;
 pub(crate) struct UnknownDocuments {
     options: UnknownDocumentsOptions,
     state: Mutex<State>,
+    /// One writes at a time: nothing older comes after what is newer, and the end waits for what is under way.
+    writing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +45,7 @@ impl UnknownDocuments {
         let unknown = UnknownDocuments {
             options: options.clone(),
             state: Mutex::default(),
+            writing: Mutex::default(),
         };
         let file = options.file.as_deref().map(Path::new);
         let bytes = file.and_then(|file| ogive_files::read(file, 1 << 28, Pipes::Refused).ok());
@@ -124,6 +127,7 @@ impl UnknownDocuments {
         let Some(path) = &self.options.file else {
             return;
         };
+        let _writing = lock(&self.writing);
         let entries: Vec<ManifestEntry> = {
             let mut state = lock(&self.state);
             if !std::mem::take(&mut state.is_new) {
