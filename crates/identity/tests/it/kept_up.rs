@@ -1,6 +1,12 @@
 //! Key sets that change, do not come, or come wrong.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use ogive_identity::{
     Authenticator, AuthenticatorOptions, KeyOrigin, KeySetOptions, KeySource, KeySourceOptions,
@@ -9,6 +15,7 @@ use ogive_identity::{
     key_origin::check_way,
     key_source::{Refetch, now},
 };
+use ogive_testbase::subgraph::{Reply, StubSubgraph};
 use serde_json::json;
 
 use crate::made::{Folder, Made, Server, claims, jwks, ok};
@@ -30,18 +37,29 @@ fn start(set: KeySetOptions) -> Authenticator {
     Authenticator::start(options, None)
 }
 
-/// A set that is not fetched unless a token wants it.
+/// A set that is not fetched unless a token wants it, however long the test takes.
 fn at(url: String) -> KeySetOptions {
     let mut set = KeySetOptions::new(KeyOrigin::Url(url));
     set.source.poll_interval = Some(Duration::from_secs(3_600));
-    set.source.timeout = Duration::from_secs(2);
+    set.source.refetch_interval = Duration::from_secs(3_600);
+    set.source.timeout = PATIENCE;
     set
 }
+
+/// How long a server of a test may wait for its turn.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_new_key_is_fetched_once_for_all_who_wait_and_the_old_one_stays_for_a_while() {
     let (old, new) = (Made::new("old"), Made::new("new"));
-    let server = Server::json(&jwks(&[&old]));
+    let is_open = Arc::new(AtomicBool::new(true));
+    let (opened, sets) = (Arc::clone(&is_open), [jwks(&[&old]), jwks(&[&new])]);
+    let server = StubSubgraph::start(move |nth, _| {
+        while !opened.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        Reply::Last(ok(&sets[nth.min(1)], "").into_bytes())
+    });
     let mut set = at(server.url());
     set.source.grace = Duration::from_secs(300);
     let authenticator = start(set);
@@ -49,17 +67,23 @@ async fn a_new_key_is_fetched_once_for_all_who_wait_and_the_old_one_stays_for_a_
         judge(&authenticator, &old.token(&claims("i"))).await,
         Ok(())
     );
-    server.answer(Some(ok(&jwks(&[&new]), "")));
+    // The new set does not come before all who want it wait.
+    is_open.store(false, Ordering::Release);
     let token = new.token(&claims("i"));
-    let all = (0..50).map(|_| judge(&authenticator, &token));
+    let all = (0..=50).map(|at| {
+        let (authenticator, token, is_open) = (&authenticator, &token, &is_open);
+        async move {
+            if at == 50 {
+                is_open.store(true, Ordering::Release);
+                return Ok(());
+            }
+            judge(authenticator, token).await
+        }
+    });
     for judged in futures(all).await {
         assert_eq!(judged, Ok(()));
     }
-    assert_eq!(
-        server.requests().len(),
-        2,
-        "one for the start, one for the new key"
-    );
+    assert_eq!(server.asked(), 2, "one for the start, one for the new key");
     assert_eq!(
         judge(&authenticator, &old.token(&claims("i"))).await,
         Ok(())
@@ -90,7 +114,7 @@ async fn a_new_key_is_fetched_once_for_all_who_wait_and_the_old_one_stays_for_a_
             Err(TokenError::Unanswered)
         );
     }
-    assert_eq!(server.requests().len(), 3);
+    assert_eq!(server.asked(), 3);
 }
 
 #[tokio::test]
@@ -381,7 +405,7 @@ async fn max_stale_counts_from_what_was_confirmed_last_also_after_a_restart() {
     let server = Server::json(&jwks(&[&made]));
     let mut set = at(server.url());
     set.source.poll_interval = Some(Duration::from_millis(5));
-    set.source.max_stale = Some(Duration::from_secs(60));
+    set.source.max_stale = Some(Duration::from_secs(1_800));
     set.source.kept = Some(folder.path().to_path_buf());
     let file = set.source.kept_file().unwrap();
     let token = made.token(&claims("i"));
@@ -409,7 +433,7 @@ async fn max_stale_counts_from_what_was_confirmed_last_also_after_a_restart() {
     drop(first);
     noted(30);
     assert_eq!(judge(&start(set.clone()), &token).await, Ok(()));
-    noted(61);
+    noted(1_801);
     assert!(judge(&start(set), &token).await.is_err());
 }
 
@@ -428,6 +452,7 @@ async fn an_issuer_says_where_its_keys_are_and_speaks_for_itself_only() {
     let begin = || {
         let mut set = KeySetOptions::new(KeyOrigin::Discovery(issuer.clone()));
         set.source.poll_interval = Some(Duration::from_secs(3_600));
+        set.source.timeout = PATIENCE;
         start(set)
     };
     tell(&issuer, &keys.url());
@@ -472,6 +497,7 @@ async fn headers_for_an_issuer_are_sent_to_its_origin_only() {
         let mut set = KeySetOptions::new(KeyOrigin::Discovery(issuer.clone()));
         let secret = http::HeaderValue::from_static("secret");
         set.source.headers.insert("x-key", secret);
+        set.source.timeout = PATIENCE;
         KeySource::start(set.source)
     };
     tell(&keys.url());
@@ -487,7 +513,8 @@ async fn headers_for_an_issuer_are_sent_to_its_origin_only() {
     let source = begin();
     source.tried().await;
     let requests = about.requests();
-    assert_eq!(requests.len(), 3);
+    // What failed is tried again after a second, which may be over.
+    assert!(requests.len() >= 3, "{requests:?}");
     assert!(requests.iter().all(has_secret), "{requests:?}");
 }
 
@@ -523,6 +550,7 @@ async fn what_an_answer_says_of_caches_and_validators_is_kept_to() {
     let server = Server::new(&ok(&jwks(&[&key]), "etag: \"1\"\r\n"));
     let mut options = KeySourceOptions::new(KeyOrigin::Url(server.url()));
     options.refetch_interval = Duration::ZERO;
+    options.timeout = PATIENCE;
     options
         .headers
         .insert("x-key", http::HeaderValue::from_static("k"));
