@@ -2,7 +2,7 @@
 //! the package in `wit`, as with any compiler. A guest says what its hook does, and leaves a result: 0, or what `$failed`
 //! gives. `@"text"` stands for the address and the length of a text.
 
-use std::fmt::Write;
+use std::{fmt::Write, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_component::{
@@ -68,9 +68,11 @@ fn with_texts(module: &str) -> String {
     out
 }
 
-/// Everything that a guest of a test may be permitted.
+/// Everything that a guest of a test may be permitted. A call may have to wait for its turn for a minute; tests that are about
+/// time say less.
 pub(crate) fn options(permitted: &str) -> PluginOptions {
     let mut options = PluginOptions::new("guest", "guest.wasm");
+    options.limits.time = Duration::from_secs(60);
     let Permissions {
         read_headers,
         write_headers,

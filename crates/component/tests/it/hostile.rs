@@ -24,6 +24,10 @@ fn plugin(text: &str, more: &str, permitted: &str, fuel: Option<u64>) -> Plugin 
     options.ejection.faults = usize::MAX;
     if let Some(fuel) = fuel {
         options.limits.fuel = fuel;
+        // Only time ends what has so much.
+        if fuel > 1 << 40 {
+            options.limits.time = Duration::from_millis(100);
+        }
     }
     let evil = format!("{more}\n(func $evil (result i32) {text})");
     let bytes = component(&[("receive", GUEST)], &evil);
@@ -32,6 +36,17 @@ fn plugin(text: &str, more: &str, permitted: &str, fuel: Option<u64>) -> Plugin 
 
 fn call(plugin: &Plugin, sent: &str) -> (ogive_component::Exchange, Result<(), CallError>) {
     plugin.call(exchange(Stage::RouterRequest, sent, ""))
+}
+
+/// A call that does no harm. One that had to wait for its turn for longer than it may take is made again.
+fn call_well(plugin: &Plugin) -> (ogive_component::Exchange, Result<(), CallError>) {
+    loop {
+        let called = call(plugin, "a=1");
+        let is_late = |why: &String| why.starts_with("longer than");
+        if !matches!(&called.1, Err(CallError::Limit(why)) if is_late(why)) {
+            return called;
+        }
+    }
 }
 
 #[test]
@@ -52,7 +67,7 @@ fn whatever_a_component_does_it_is_contained() {
             let begun = Instant::now();
             let (after, outcome) = call(&plugin, "x-evil=1; a=1");
             // Far more than the limit, for a machine with much else to do.
-            assert!(begun.elapsed() < Duration::from_secs(20), "{name}");
+            assert!(begun.elapsed() < Duration::from_secs(60), "{name}");
             let told = outcome.as_ref().err().map(ToString::to_string);
             if !told
                 .as_ref()
@@ -69,7 +84,7 @@ fn whatever_a_component_does_it_is_contained() {
             let only = entries.next().map(|(name, value)| (name, value.get()));
             assert_eq!(only, Some(("claims", "{\"sub\":\"u1\"}")), "{name}");
             assert!(entries.next().is_none(), "{name}");
-            let (after, outcome) = call(&plugin, "a=1");
+            let (after, outcome) = call_well(&plugin);
             assert_eq!(outcome, Ok(()), "{name}: what failed harms no other call");
             assert_eq!(after.headers["x-done"], HeaderValue::from_static("1"));
         }
@@ -103,28 +118,34 @@ fn ten_thousand_entries_are_kept_or_refused_but_never_more_than_there_is_room_fo
 
 #[test]
 fn who_traps_too_often_is_left_alone_and_tried_again_later() {
-    let mut options = options("read=x-evil write=x-done");
-    options.ejection = Ejection {
-        faults: 3,
-        window: Duration::from_secs(3600),
-        time: Duration::from_millis(300),
-    };
     let bytes = component(
         &[("receive", GUEST)],
         "(func $evil (result i32) (unreachable))",
     );
-    let plugin = Plugin::of(options, &bytes).unwrap();
-    for _ in 0..3 {
-        let outcome = call(&plugin, "x-evil=1").1;
-        assert!(matches!(outcome, Err(CallError::Trapped(_))), "{outcome:?}");
-    }
-    let ejected = Instant::now();
+    let trapped_too_often = |time: Duration| {
+        let mut options = options("read=x-evil write=x-done");
+        options.ejection = Ejection {
+            faults: 3,
+            window: Duration::from_secs(3600),
+            time,
+        };
+        let plugin = Plugin::of(options, &bytes).unwrap();
+        for _ in 0..3 {
+            let outcome = call(&plugin, "x-evil=1").1;
+            assert!(matches!(outcome, Err(CallError::Trapped(_))), "{outcome:?}");
+        }
+        plugin
+    };
+    let plugin = trapped_too_often(Duration::from_secs(3600));
     assert_eq!(call(&plugin, "a=1").1, Err(CallError::Ejected));
+    // Another one, whose time may be over before it is looked at.
+    let began = Instant::now();
+    let plugin = trapped_too_often(Duration::from_millis(300));
     while call(&plugin, "a=1").1 == Err(CallError::Ejected) {
-        assert!(ejected.elapsed() < Duration::from_secs(20));
+        assert!(began.elapsed() < Duration::from_secs(60));
         std::thread::yield_now();
     }
-    assert!(ejected.elapsed() >= Duration::from_millis(250));
+    assert!(began.elapsed() >= Duration::from_millis(250));
 }
 
 #[test]
@@ -140,7 +161,7 @@ fn what_takes_long_is_known_to_and_neighbours_go_on() {
         let long = scope.spawn(|| call(&plugin, "x-evil=1").1);
         // One call at a time holds one instance; others take another.
         while !long.is_finished() {
-            assert_eq!(call(&plugin, "a=1").1, Ok(()));
+            assert_eq!(call_well(&plugin).1, Ok(()));
         }
         let outcome = long.join().unwrap();
         assert!(matches!(outcome, Err(CallError::Limit(_))), "{outcome:?}");
@@ -154,24 +175,24 @@ fn no_more_calls_run_at_a_time_than_there_are_instances() {
     options.limits.instances = 1;
     options.limits.fuel = u64::MAX;
     options.limits.time = Duration::from_millis(400);
+    options.ejection.faults = usize::MAX;
     let bytes = component(
         &[("receive", GUEST)],
         "(func $evil (result i32) (loop $again (br $again)) (i32.const 0))",
     );
     let plugin = Plugin::of(options, &bytes).unwrap();
     let was_busy = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        // It may be the one that finds no instance, too.
-        let long = scope.spawn(|| {
-            while call(&plugin, "x-evil=1").1 == Err(CallError::Busy(1)) {
+    // Again and again, until one of both finds no instance: the long one may be it, too.
+    let call_until_busy = |sent: &str| {
+        while !was_busy.load(Ordering::Relaxed) {
+            if call(&plugin, sent).1 == Err(CallError::Busy(1)) {
                 was_busy.store(true, Ordering::Relaxed);
             }
-        });
-        let mut busy = 0;
-        while !long.is_finished() {
-            busy += u32::from(call(&plugin, "a=1").1 == Err(CallError::Busy(1)));
         }
-        assert!(busy > 0 || was_busy.load(Ordering::Relaxed));
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| call_until_busy("x-evil=1"));
+        call_until_busy("a=1");
     });
-    assert_eq!(call(&plugin, "a=1").1, Ok(()));
+    assert_eq!(call_well(&plugin).1, Ok(()));
 }

@@ -2,10 +2,10 @@
 //! the script.
 
 use ogive_coprocessor::entries::JWT_CLAIMS;
-use ogive_script::{Exchange, Limits, check::check};
+use ogive_script::{Exchange, check::check};
 use serde_json::value::RawValue;
 
-use super::{Folder, exchange, stage, started, text};
+use super::{Folder, exchange, patient, stage, started, text};
 
 const CASES: &str = include_str!("cases.txt");
 
@@ -53,7 +53,7 @@ fn scripts_do_what_they_do_elsewhere() {
             ("main.rhai", script),
             ("common.rhai", "fn twice(text) { text + text }\n"),
         ]);
-        let program = folder.program(Limits::default());
+        let program = folder.program(patient());
         let unknown = check(&program).unwrap();
         if !unknown.is_empty() {
             wrong.push(format!("{name}: {unknown:?}"));
@@ -100,7 +100,7 @@ fn calls_that_are_not_offered_are_named() {
 fn known() { }
 ";
     let folder = Folder::with(&[("main.rhai", script)]);
-    let found = check(&folder.program(Limits::default())).unwrap();
+    let found = check(&folder.program(patient())).unwrap();
     let names: Vec<&str> = found.iter().map(|call| call.name.as_str()).collect();
     assert_eq!(names, ["crypto::hmac", "traceparent_from", "unknown"]);
     assert!(

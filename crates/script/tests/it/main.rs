@@ -5,7 +5,7 @@
 mod cases;
 mod hostile;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -36,6 +36,14 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The usual limits, but that a call may have to wait for its turn for a minute.
+pub(crate) fn patient() -> Limits {
+    Limits {
+        time: Duration::from_secs(60),
+        ..Limits::default()
     }
 }
 
