@@ -96,7 +96,7 @@ impl StubSubgraph {
 }
 
 /// How long a test waits for what has to come.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A subgraph whose requests the test answers.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// A test that waits longer has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes that are written in one go: the operating system may let nobody else run meanwhile.
 const PIECE: usize = 16 << 10;
 
