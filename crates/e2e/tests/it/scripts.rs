@@ -29,7 +29,8 @@ impl Script {
     }
     fn yaml(&self) -> String {
         format!(
-            "rhai: {{ scripts: '{}', main: entry.rhai }}\n",
+            // A call may have to wait for its turn; what never ends has its operations counted.
+            "rhai: {{ scripts: '{}', main: entry.rhai, limits: {{ timeout: 60s }} }}\n",
             self.0.display()
         )
     }
@@ -67,7 +68,7 @@ fn execution_service(service) { service.map_request(|request| { change(request);
         let graph = with(
             script,
             &format!(
-                "coprocessor: {{ url: '{}', {stage}: {{ request: {{ headers: true }} }} }}\n",
+                "coprocessor: {{ url: '{}', timeout: 20s, {stage}: {{ request: {{ headers: true }} }} }}\n",
                 coprocessor.url()
             ),
         );

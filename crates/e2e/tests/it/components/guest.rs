@@ -172,8 +172,14 @@ impl Guest {
     /// A configuration with it, and with what it is permitted and limited to.
     pub(crate) fn yaml(&self, more: &str) -> String {
         let path = self.0.display();
+        // A call may have to wait for its turn; what never ends has its fuel.
+        let limits = if more.contains("limits:") {
+            ""
+        } else {
+            "limits: { timeout: 60s }, "
+        };
         format!(
-            "plugins: [{{ name: guest, path: '{path}', ejection: {{ faults: 1000000 }}, {more} }}]\n"
+            "plugins: [{{ name: guest, path: '{path}', ejection: {{ faults: 1000000 }}, {limits}{more} }}]\n"
         )
     }
 }

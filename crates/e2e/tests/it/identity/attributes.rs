@@ -223,7 +223,7 @@ fn what_a_script_leaves_in_the_context_is_shown() {
         "plan: { request_context: 'shop::plan' }, later: { response_context: 'shop::plan' }",
     );
     let graph = Graph::with(&format!(
-        "rhai: {{ scripts: '{}', main: entry.rhai }}\n{yaml}",
+        "rhai: {{ scripts: '{}', main: entry.rhai, limits: {{ timeout: 60s }} }}\n{yaml}",
         path.parent().unwrap().display()
     ));
     assert_eq!(post_with(graph.address(), QUERY, &[]).status, 200);
