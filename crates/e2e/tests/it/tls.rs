@@ -90,11 +90,14 @@ fn changed_certificates_are_used_by_new_connections() {
     assert_eq!(old.read().status, 200, "an open connection goes on");
 }
 
+/// A handshake may have to wait for its turn.
+const PATIENT: &str = "traffic_shaping: { all: { connect_timeout: 30s } }\n";
+
 /// A gateway in front of a gateway: the second one is the subgraph `accounts`, on `https`.
 fn in_front_of(subgraph: &Graph, tls: &str) -> Graph {
     let port = subgraph.address().port();
     Graph::with(&format!(
-        "override_subgraph_url: {{ accounts: 'https://localhost:{port}/graphql' }}\ntls: {{ subgraph: {{ {tls} }} }}"
+        "override_subgraph_url: {{ accounts: 'https://localhost:{port}/graphql' }}\n{PATIENT}tls: {{ subgraph: {{ {tls} }} }}"
     ))
 }
 
@@ -205,7 +208,7 @@ fn changed_authorities_are_used_by_new_connections_to_subgraphs() {
     let ca = folder.write("ca.pem", &authority.pem);
     let subgraph = Graph::with(&format!("tls: {{ supergraph: {{ {server} }} }}"));
     let graph = Graph::with(&format!(
-        "override_subgraph_url: {{ accounts: 'https://localhost:{}/graphql' }}\n\
+        "override_subgraph_url: {{ accounts: 'https://localhost:{}/graphql' }}\n{PATIENT}\
          tls: {{ reload_interval: 20ms, subgraph: {{ all: {{ certificate_authorities: '{ca}' }} }} }}",
         subgraph.address().port()
     ));

@@ -166,7 +166,7 @@ fn claims_may_be_augmented_and_taken_away() {
             json!({ "context": { "entries": entries } })
         });
         let yaml = format!(
-            "{enforce}coprocessor:\n  url: '{}'\n  {stage}\n",
+            "{enforce}coprocessor:\n  url: '{}'\n  timeout: 20s\n  {stage}\n",
             coprocessor.url()
         );
         (Known::with("", &yaml), coprocessor)

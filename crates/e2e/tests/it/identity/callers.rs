@@ -304,7 +304,7 @@ fn only_requests_that_are_let_in_have_keys_fetched() {
     let key = Made::new("1");
     let server = super::made::Server::json(&super::made::jwks(&[&key]));
     let yaml = format!(
-        "authentication: {{ router: {{ jwt: {{ last_known_good: '', refetch_interval: 0s, jwks: [{{ url: '{}', poll_interval: 1h, \
+        "authentication: {{ router: {{ jwt: {{ last_known_good: '', refetch_interval: 0s, jwks: [{{ url: '{}', poll_interval: 1h, request_timeout: 60s, \
          issuers: ['{}'], audiences: [us] }}] }} }} }}\n\
          traffic_shaping: {{ router: {{ rate_limit: {{ capacity: 1, interval: 1h, key: ip }} }} }}\n{ENFORCE}",
         server.url(),
@@ -423,7 +423,7 @@ fn what_key_sets_may_be_used_for_and_tokens_without_an_end() {
     let yaml = |jwt: &str, set: &str| {
         format!(
             "authentication: {{ router: {{ jwt: {{ last_known_good: '', {jwt} jwks: [\
-             {{ url: '{}', issuers: [i], headers: [{{ name: x-key, value: k }}], {set} }},\
+             {{ url: '{}', issuers: [i], request_timeout: 60s, headers: [{{ name: x-key, value: k }}], {set} }},\
              {{ url: 'file://{}', issuers: [s] }}] }} }} }}\n{ENFORCE}",
             server.url(),
             path.display()
@@ -443,12 +443,12 @@ fn what_key_sets_may_be_used_for_and_tokens_without_an_end() {
         codes(&strict, &json!({ "iss": "i", "exp": end - 20 })),
         ["TOKEN_EXPIRED"]
     );
-    let people = json!({ "iss": "i", "exp": end + 60, "scope": "people" });
+    let people = json!({ "iss": "i", "exp": end + 600, "scope": "people" });
     assert_eq!(codes(&strict, &people), [""; 0]);
-    let long = json!({ "iss": "i", "exp": end + 60, "scope": "people", "x": "x".repeat(400) });
+    let long = json!({ "iss": "i", "exp": end + 600, "scope": "people", "x": "x".repeat(400) });
     assert_eq!(codes(&strict, &long), ["INVALID_TOKEN"]);
     assert!(server.requests()[0].contains("x-key: k"));
-    let read = "clock_skew: 1m, scopes_claim: roles.all, policies_claim: [policies],";
+    let read = "clock_skew: 10m, scopes_claim: roles.all, policies_claim: [policies],";
     let loose = Graph::changed(
         &yaml(read, "allow_missing_exp: true"),
         crate::authorization::RESTRICTED,
@@ -479,7 +479,7 @@ fn what_key_sets_may_be_used_for_and_tokens_without_an_end() {
     // A secret in a file may be used; the public key of another set is none.
     let by = |secret: &[u8]| {
         let encode = |text: &str| ogive_identity::base64url::encode(text.as_bytes());
-        let claims = json!({ "iss": "s", "exp": end + 60, "scope": "people" }).to_string();
+        let claims = json!({ "iss": "s", "exp": end + 600, "scope": "people" }).to_string();
         let signed = format!(
             "{}.{}",
             encode(r#"{"alg":"HS256","kid":"s"}"#),
@@ -613,7 +613,14 @@ fn the_documented_set_ups_start() {
         Reply::Whole(answer(200, "", said.to_string().as_bytes()))
     });
     for block in blocks {
+        // Whoever is asked may have to wait for its turn.
+        let patient = "          request_timeout: 60s\n          audiences:";
         let yaml = block
+            .replace("          audiences:", patient)
+            .replace(
+                "      client_id:",
+                "      request_timeout: 60s\n      client_id:",
+            )
             .replace("https://issuer.example.com/introspect", &endpoint.url())
             .replace("https://issuer.example.com/jwks.json", &server.url())
             .replace("https://issuer.example.com", &issuer)

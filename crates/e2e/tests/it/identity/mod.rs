@@ -38,7 +38,7 @@ impl Known {
         let (folder, key) = (Folder::new(), Made::new("1"));
         let path = folder.write("jwks.json", &jwks(&[&key]));
         let jwks = format!(
-            "jwks: [{{ url: 'file://{}', issuers: ['{ISSUER}'], audiences: [us] }}]",
+            "jwks: [{{ url: 'file://{}', request_timeout: 60s, issuers: ['{ISSUER}'], audiences: [us] }}]",
             path.display()
         );
         let yaml = format!("authentication: {{ router: {{ jwt: {{ {jwks}{more} }} }} }}\n{yaml}");

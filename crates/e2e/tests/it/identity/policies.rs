@@ -24,6 +24,13 @@ use crate::{
 const STOCK: &str = "{ topProducts(first: 1) { warehouse { city } } }";
 
 fn enforced(policies: &str) -> String {
+    // A service of a test may have to wait for its turn.
+    let patient = if policies.contains("timeout: ") {
+        "http: { "
+    } else {
+        "http: { timeout: 60s, "
+    };
+    let policies = policies.replace("http: { ", patient);
     format!("authorization: {{ directives: enforce, policies: {{ {policies} }} }}\n")
 }
 

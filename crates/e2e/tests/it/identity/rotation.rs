@@ -118,8 +118,8 @@ fn no_two_callers_with_other_claims_share_an_answer() {
     let yaml = format!(
         "override_subgraph_url: {{ accounts: '{}' }}\n{SHARING}\
          authorization: {{ directives: enforce, policies: {{ rules: {{ paid: {{ eq: [{{ jwt_claim: plan }}, gold] }} }}, \
-         http: {{ url: '{}', cache_ttl: 1h }} }} }}\n\
-         authentication: {{ router: {{ jwt: {{ last_known_good: '', jwks: [{{ url: '{}', poll_interval: 1h, issuers: ['{ISSUER}'], audiences: [us] }}] }} }} }}\n",
+         http: {{ url: '{}', timeout: 60s, cache_ttl: 1h }} }} }}\n\
+         authentication: {{ router: {{ jwt: {{ last_known_good: '', jwks: [{{ url: '{}', poll_interval: 1h, request_timeout: 60s, issuers: ['{ISSUER}'], audiences: [us] }}] }} }} }}\n",
         accounts.url(),
         decides.url(),
         server.url()
@@ -179,7 +179,7 @@ fn keys_are_replaced_under_load_and_no_good_token_is_refused() {
     let (old, new) = (Made::new("old"), Made::new("new"));
     let server = Server::json(&jwks(&[&old]));
     let yaml = format!(
-        "authentication: {{ router: {{ jwt: {{ last_known_good: '', jwks: [{{ url: '{}', poll_interval: 1h, \
+        "authentication: {{ router: {{ jwt: {{ last_known_good: '', jwks: [{{ url: '{}', poll_interval: 1h, request_timeout: 60s, \
          issuers: ['{ISSUER}'], audiences: [us] }}] }} }} }}\n\
          authorization: {{ directives: enforce, require_authentication: true }}\n",
         server.url()
