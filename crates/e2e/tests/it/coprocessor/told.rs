@@ -140,6 +140,8 @@ fn a_get_has_no_body_and_says_all_in_its_path() {
 fn on_unix_socket(path: &std::path::Path, is_http2: bool) -> Arc<AtomicUsize> {
     let asked = Arc::new(AtomicUsize::new(0));
     let counting = Arc::clone(&asked);
+    // One that an earlier process of the same number has left.
+    let _ = std::fs::remove_file(path);
     let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
     listener.set_nonblocking(true).unwrap();
     std::thread::spawn(move || {
