@@ -45,7 +45,9 @@ fn ask(graph: &Graph, query: &str, client: &str) {
 fn lines(path: &PathBuf, requests: u64) -> Vec<Value> {
     let started = Instant::now();
     loop {
-        let text = fs::read_to_string(path).unwrap_or_default();
+        let mut text = fs::read_to_string(path).unwrap_or_default();
+        // The last line may be half written.
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
         let rows: Vec<Value> = text
             .lines()
             .map(|l| serde_json::from_str(l).unwrap())
