@@ -161,9 +161,10 @@ fn without_days_to_keep_it_a_replaced_document_is_gone() {
 
 #[test]
 fn a_document_whose_time_is_over_is_unknown() {
-    let store = Store::start(&ending(2));
+    let store = Store::start(FIRST);
     let graph = sourced(&store.stub.url(), "");
     until(&graph, "old", is_served);
+    store.set(Store::text(&ending(2)));
     until(&graph, "old", is_unknown);
     assert!(is_served(&by_id(&graph, "me")));
 }
@@ -290,7 +291,10 @@ fn whatever_becomes_of_a_store_the_last_good_manifest_goes_on() {
     ];
     for (fault, reply) in faults {
         let store = Store::start(FIRST);
-        let graph = sourced(&store.stub.url(), ", request_timeout: 200ms");
+        // A good answer has the time that a busy machine needs.
+        let timeout = if fault == "slow" { "2s" } else { "20s" };
+        let more = format!(", request_timeout: {timeout}");
+        let graph = sourced(&store.stub.url(), &more);
         until(&graph, "me", is_served);
         store.set(reply);
         store.wait_for(2);
