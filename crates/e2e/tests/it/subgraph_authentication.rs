@@ -5,6 +5,7 @@ use std::{
     io::{Read, Write},
     net::TcpListener,
     process::{Command, Stdio},
+    time::Instant,
 };
 
 use ogive_testbase::{
@@ -166,8 +167,13 @@ fn tokens() -> StubSubgraph {
 }
 
 fn bearer(url: &str, id: &str) -> String {
+    bearer_within(url, id, "60s")
+}
+
+/// A token that may take so long.
+fn bearer_within(url: &str, id: &str, timeout: &str) -> String {
     format!(
-        "bearer: {{ token_endpoint: '{url}token', client_id: {id}, client_secret: s3cret-of-bearer }}"
+        "bearer: {{ token_endpoint: '{url}token', client_id: {id}, client_secret: s3cret-of-bearer, timeout: {timeout} }}"
     )
 }
 
@@ -176,7 +182,7 @@ fn a_token_is_fetched_once_for_all() {
     let (subgraph, tokens) = (subgraph(), tokens());
     let proof = format!(
         "bearer: {{ token_endpoint: '{}token', client_id: once, client_secret: s3cret-of-bearer, client_authentication: post, \
-         scopes: [a, b], audience: c }}",
+         scopes: [a, b], audience: c, timeout: 60s }}",
         tokens.url()
     );
     let graph = graph(
@@ -224,17 +230,17 @@ fn a_refused_token_is_renewed_once_and_a_mutation_is_not_sent_again() {
 fn a_subgraph_that_refuses_every_token_is_not_a_storm() {
     let (subgraph, tokens) = (taking("none"), tokens());
     let graph = graph(&subgraph.url(), &bearer(&tokens.url(), "storm"), "");
+    let began = Instant::now();
     for _ in 0..5 {
         assert_eq!(
             post(graph.address(), QUERY).codes(),
             ["SUBREQUEST_HTTP_ERROR"]
         );
     }
-    assert_eq!(
-        (tokens.asked(), subgraph.asked()),
-        (2, 6),
-        "one renewal, one more try"
-    );
+    // One in ten seconds, and here that is one.
+    let (renewals, most) = (tokens.asked() - 1, 1 + began.elapsed().as_secs() / 10);
+    assert!((1..=most as usize).contains(&renewals), "{renewals}");
+    assert_eq!(subgraph.asked(), 5 + renewals, "one more try for each");
 }
 
 #[test]
@@ -328,8 +334,7 @@ fn what_goes_wrong_with_a_token_server() {
         .map(|(number, case)| {
             let (subgraph, reply) = (subgraph(), case.reply);
             let tokens = StubSubgraph::start(move |_, _| reply());
-            let proof = bearer(&tokens.url(), &format!("fault{number}"))
-                .replace(" }", ", timeout: 300ms }");
+            let proof = bearer_within(&tokens.url(), &format!("fault{number}"), "300ms");
             let graph = graph(&subgraph.url(), &proof, "");
             let answer = post(
                 graph.address(),
@@ -344,15 +349,18 @@ fn what_goes_wrong_with_a_token_server() {
             );
             assert_eq!(data["me"], Value::Null, "{}", case.fault);
             assert_eq!(subgraph.asked(), 0, "{}", case.fault);
-            // Nothing is asked again so soon.
-            let asked = tokens.asked();
-            assert_eq!(
-                seen(&post(graph.address(), QUERY)),
-                case.seen,
-                "{}",
-                case.fault
-            );
-            assert_eq!(tokens.asked(), asked, "{}", case.fault);
+            // Nothing is asked again so soon. A pause may be over on a busy machine, but the next one is longer.
+            let mut tries = 0;
+            loop {
+                let asked = tokens.asked();
+                let again = post(graph.address(), QUERY);
+                assert_eq!(seen(&again), case.seen, "{}", case.fault);
+                if tokens.asked() == asked {
+                    break;
+                }
+                tries += 1;
+                assert!(tries < 10, "{}", case.fault);
+            }
             (case.fault, seen(&answer), case.seen)
         })
         .collect();
@@ -364,11 +372,16 @@ fn waiting_for_a_token_is_not_the_subgraphs_time_and_opens_no_breaker() {
     let subgraph = subgraph();
     let tokens = StubSubgraph::start(|_, _| Reply::Hang(Vec::new()));
     let traffic = "traffic_shaping: { all: { timeout: 50ms, circuit_breaker: { volume_threshold: 2, reset_timeout: 1h } } }";
-    let graph = graph(&subgraph.url(), &bearer(&tokens.url(), "slow"), traffic);
+    let proof = bearer_within(&tokens.url(), "slow", "1s");
+    let graph = graph(&subgraph.url(), &proof, traffic);
+    let began = Instant::now();
     for _ in 0..6 {
         assert_eq!(seen(&post(graph.address(), QUERY)), UNAVAILABLE);
     }
-    assert_eq!((tokens.asked(), subgraph.asked()), (1, 0));
+    // Between two there is a pause of a second at least.
+    let most = 1 + began.elapsed().as_secs();
+    assert!(tokens.asked() as u64 <= most, "{}", tokens.asked());
+    assert_eq!(subgraph.asked(), 0);
 }
 
 #[test]
