@@ -181,7 +181,7 @@ fn a_client_certificate_says_who_asks_over_a_websocket_unless_a_foreign_page_ope
     let identity = folder.identity("server", &authority.issue("localhost"));
     let trusted = folder.write("clients.pem", &clients.pem);
     let graph = Graph::with(&format!(
-        "subscription: {{ enabled: true }}\n\
+        "subscription: {{ enabled: true, client: {{ heartbeat_interval: 0s, websocket: {{ connection_init_timeout: 60s }} }} }}\n\
          cors: {{ policies: [{{ origins: ['https://page.example'] }}] }}\n\
          tls: {{ supergraph: {{ {identity}, client_authentication: {{ certificate_authorities: '{trusted}' }} }} }}\n\
          authentication: {{ router: {{ client_certificate: {{ sub_from: dns }} }} }}\n\
