@@ -46,7 +46,7 @@ thread_local! {
 pub struct WebSocketLimits {
     /// Largest message of the peer in bytes; default 2 MiB.
     pub message_bytes_max: usize,
-    /// Most control frames that the peer may send within `control_window`; default 100.
+    /// Most control frames, and fragments without content, that the peer may send within `control_window`; default 100.
     pub control_frames_max: u32,
     /// Default 10 s.
     pub control_window: Duration,
@@ -238,6 +238,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                     return violation("a fragment of nothing");
                 };
                 begun.bytes.extend_from_slice(&payload);
+                if !head.is_last && payload.is_empty() {
+                    // Like a ping it brings nothing, and no size bounds how many there are.
+                    let counted = self.control();
+                    return (counted != Received::Control).then_some(counted);
+                }
                 if !head.is_last {
                     return begun.refusal();
                 }

@@ -110,6 +110,18 @@ async fn a_flood_of_pings_is_a_violation_and_a_ping_now_and_then_is_not() {
     assert_eq!(code(&server.receive().await), 1008);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_empty_fragments_is_a_violation_and_a_few_are_not() {
+    let few = [
+        masked(TEXT_BEGUN, b"a"),
+        masked(CONTINUED, b"").repeat(5),
+        masked(LAST, b"b"),
+    ];
+    assert_eq!(received(&few.concat()).await, Received::Text("ab".into()));
+    let many = [masked(TEXT_BEGUN, b""), masked(CONTINUED, b"").repeat(6)];
+    assert_eq!(code(&received(&many.concat()).await), 1008);
+}
+
 #[tokio::test]
 async fn the_reason_of_a_close_arrives_on_both_sides() {
     let mut bytes = 4_400u16.to_be_bytes().to_vec();

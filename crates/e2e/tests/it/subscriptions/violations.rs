@@ -60,6 +60,7 @@ pub(crate) const CASES: &[StreamCase] = &[
     closed("sends text that is no UTF-8", "1007"),
     closed("sends a binary message", "1003"),
     closed("floods with pings", "1008"),
+    closed("floods with fragments of nothing", "1008"),
     closed("never says anything again (half-open)", "1001"),
     closed("breaks the connection without a word", ""),
     goes_on("sends a message in a thousand fragments", ""),
@@ -201,6 +202,11 @@ async fn violates(graph: &Streamed, fault: &str) -> Client {
         "sends text that is no UTF-8" => raw(graph, &frame(FINAL | TEXT, b"\xff", true)).await,
         "sends a binary message" => raw(graph, &frame(FINAL | 2, b"{}", true)).await,
         "floods with pings" => raw(graph, &frame(FINAL | PING, b"", true).repeat(10_000)).await,
+        "floods with fragments of nothing" => {
+            let begun = frame(TEXT, b"", true);
+            let more = frame(CONTINUATION, b"", true).repeat(10_000);
+            raw(graph, &[begun, more].concat()).await
+        }
         "never says anything again (half-open)" => Client::open(graph, MODERN).await,
         fault => panic!("nobody plays this: {fault}"),
     }
