@@ -30,6 +30,26 @@ pub fn is_of_one_hop(name: &str) -> bool {
     )
 }
 
+/// Whether a header, by its name in lower case, frames a message or is of one connection, or led the request here: the server
+/// writes those itself, whatever is said of them.
+pub fn is_framing(name: &str) -> bool {
+    matches!(
+        name,
+        "connection"
+            | "content-encoding"
+            | "content-length"
+            | "expect"
+            | "host"
+            | "http2-settings"
+            | "keep-alive"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +61,16 @@ mod tests {
         }
         for name in ["authorization", "cookie", "x-te", "content-language", ""] {
             assert!(!is_of_one_hop(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_frames_a_message_is_of_one_hop() {
+        for name in ["connection", "content-length", "transfer-encoding", "te"] {
+            assert!(is_framing(name) && is_of_one_hop(name), "{name}");
+        }
+        for name in ["content-type", "via", "accept", "x-te", ""] {
+            assert!(!is_framing(name), "{name}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub use bits::BitSet;
 pub use diagnostic::{Diagnostic, Label, Severity, SourceId, Sources, Span};
 pub use foreign::{bounded, bounded_name, bounded_string};
 pub use hash::{FastMap, FastSet};
-pub use hop::is_of_one_hop;
+pub use hop::{is_framing, is_of_one_hop};
 pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
 pub use loopback::{is_loopback_host, is_loopback_url};

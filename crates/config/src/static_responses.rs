@@ -34,20 +34,6 @@ section! {
     }
 }
 
-/// Headers that frame a message, or are of one connection: those are the server's.
-const FRAMING: [&str; 10] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
 /// Checks that every answer can be given.
 pub(crate) fn check(span: Span, config: &Config, errors: &mut Errors) {
     for answer in &config.static_responses {
@@ -66,7 +52,7 @@ pub(crate) fn check(span: Span, config: &Config, errors: &mut Errors) {
             let is_name =
                 |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             let is_value = |byte: u8| (byte >= 0x20 && byte != 0x7f) || byte == b'\t';
-            if FRAMING.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            if ogive_base::is_framing(&name.to_ascii_lowercase()) {
                 let message = format!("the header `{name}` is not said by an answer");
                 errors.invalid(span, message, "the server frames it");
             }

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_json::write_string;
 
 use crate::error::CoprocessorError;
@@ -36,27 +36,11 @@ pub enum Peer {
     Subgraph,
 }
 
-/// Headers that frame a message or are of one connection, and the one that leads it here.
-const FRAMING: [HeaderName; 12] = [
-    header::CONNECTION,
-    header::CONTENT_ENCODING,
-    header::CONTENT_LENGTH,
-    header::EXPECT,
-    header::HOST,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("http2-settings"),
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
-
 impl Peer {
     /// Whether a header stays as it is, whatever is said of it.
     fn keeps(self, name: &HeaderName) -> bool {
         let is_of_hop = self == Peer::Subgraph && ogive_base::is_of_one_hop(name.as_str());
-        is_of_hop || FRAMING.contains(name)
+        is_of_hop || ogive_base::is_framing(name.as_str())
     }
 }
 
