@@ -5,28 +5,27 @@
 //! ancestor began is taken back and replaced by null. An error is added unless one already lies at or below the
 //! place, or the value was marked as failed.
 //!
-//! ScanPartial here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
+//! Start here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
 
 use std::{borrow::Cow, cell::Cell, ops::Range};
 
 use bytes::Bytes;
 use ogive_base::FastMap;
-use ogive_failure::{ErrorCode, codes};
+use ogive_failure::codes;
 use ogive_json::{Kind, ScanError, Scanner, write_string};
 use ogive_plan::{
-    Derived, Layout, LayoutId, LeafKind, OutField, OutSource, OutStep, OutputCosts, Plan,
-    RuntimeType, ShapeId, SlotIndex,
+    Derived, Layout, LayoutId, LeafKind, OutField, OutSource, OutStep, OutputCosts, Plan, SlotIndex,
 };
 
 use crate::{
     condition::Conditions,
     errors::{Errors, Stage},
     failure_report::FailureRecord,
-    graphql_error::{GraphqlError, Path, PathStep},
+    graphql_error::{GraphqlError, PathStep},
     leaf,
     output::{Output, Position, ResponseBody},
     shown::{LOOKED_AT_ALL_MAX, has_value, lacks_type},
-    store::{ListRange, RawRange, RecordId, Slots, Store, TypeState, Value},
+    store::{ListRange, RecordId, Slots, Store, TypeState, Value},
 };
 
 /// What the response is made from.
@@ -50,87 +49,6 @@ pub(crate) struct Responded {
     pub(crate) news: Vec<FailureRecord>,
     /// What it costs, if that was asked for.
     pub(crate) cost: Option<u64>,
-}
-
-/// Which entries of the output lists are written. What is told of frames is for those who want to know what was written
-/// in the end.
-pub(crate) trait Filter {
-    /// Whether all entries are: then nobody needs to be asked.
-    const WHOLE: bool;
-    /// Whether an entry of a layout's output is written.
-    fn shows(&self, layout: LayoutId, entry: usize) -> bool;
-    /// An object or list begins.
-    fn begin(&mut self, object: Option<(RecordId, LayoutId)>);
-    /// The innermost object or list is complete.
-    fn end(&mut self);
-    /// The innermost object or list is null instead.
-    fn take_back(&mut self);
-    /// An object is null because nobody has said what it is yet.
-    fn untold(&mut self);
-    /// How many items of a list are written, if not all are.
-    fn cut(&self, layout: LayoutId, entry: usize) -> Option<Cut>;
-    /// A list that begins has more items than are written.
-    fn streams(&mut self, record: RecordId, entry: usize);
-    /// How many of the frames are around what is written.
-    fn base(&self) -> usize;
-
-    /// Whether what follows is asked: then somebody counts what is written.
-    const COUNTS: bool = false;
-    /// An object is about to begin.
-    #[inline(always)]
-    fn enter(&mut self, _: RecordId, _: LayoutId, _: Option<RuntimeType>) {}
-    /// An entry of the innermost object's output is written.
-    #[inline(always)]
-    fn member(&mut self, _: usize) {}
-    /// Its value is a leaf that is used as it stands, or a list of such.
-    #[inline(always)]
-    fn leaf(&mut self, _: &Store<'_>, _: RawRange, _lists: u8) {}
-    /// A leaf, or an item of a list of such.
-    #[inline(always)]
-    fn scalar(&mut self) {}
-    /// An object that is used as it stands, or a list of such.
-    #[inline(always)]
-    fn value(&mut self, _: &Store<'_>, _: &Conditions, _: RawRange, _lists: u8) {}
-    /// What was counted so far...
-    #[inline(always)]
-    fn mark(&self) -> u64 {
-        0
-    }
-    /// ... and only that: all since was taken back.
-    #[inline(always)]
-    fn reset(&mut self, _: u64) {}
-}
-
-/// How many items of a list are written at first; none if what was asked for makes no sense.
-pub(crate) type Cut = Option<u32>;
-
-/// Everything.
-struct Whole;
-
-impl Filter for Whole {
-    const WHOLE: bool = true;
-    #[inline(always)]
-    fn shows(&self, _: LayoutId, _: usize) -> bool {
-        true
-    }
-    #[inline(always)]
-    fn begin(&mut self, _: Option<(RecordId, LayoutId)>) {}
-    #[inline(always)]
-    fn end(&mut self) {}
-    #[inline(always)]
-    fn take_back(&mut self) {}
-    #[inline(always)]
-    fn untold(&mut self) {}
-    #[inline(always)]
-    fn cut(&self, _: LayoutId, _: usize) -> Option<Cut> {
-        None
-    }
-    #[inline(always)]
-    fn streams(&mut self, _: RecordId, _: usize) {}
-    #[inline(always)]
-    fn base(&self) -> usize {
-        0
-    }
 }
 
 /// What is written of one object.
@@ -171,8 +89,12 @@ pub(crate) fn write_object<V: Filter>(
 }
 
 mod counted;
+mod errors;
+mod filter;
 mod items;
 pub(crate) use counted::{Counted, CountedFields};
+use filter::Whole;
+pub(crate) use filter::{Cut, Filter};
 pub(crate) use items::{Item, leaf_items, write_item};
 
 /// Writes the response.
@@ -850,153 +772,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             }
         }
     }
-
-    /// Client path of the position being written, with further list indexes.
-    fn path(&self, open: &[OpenList]) -> Path<'p> {
-        let mut lists = Vec::new();
-        let mut path = Vec::new();
-        for frame in self.frames.iter().rev() {
-            match frame {
-                Frame::List { next, .. } => lists.push(next.saturating_sub(1)),
-                Frame::Object {
-                    record,
-                    layout,
-                    next,
-                    ..
-                } => {
-                    path = self.store.path(*record);
-                    if let Some(field) = layout.output.get(next.wrapping_sub(1)) {
-                        path.push(PathStep::Key(&field.key));
-                    }
-                    break;
-                }
-            }
-        }
-        path.extend(lists.into_iter().rev().map(PathStep::Index));
-        path.extend(open.iter().map(|(_, index)| PathStep::Index(*index)));
-        path
-    }
-    /// Whether an error lies at or below the current position.
-    fn is_explained(&mut self) -> bool {
-        self.nulls += 1;
-        let path = self.path(&[]);
-        self.errors.explains(&path)
-    }
-    /// Whether an error would neither be written nor is it worth finding out whether there is one already.
-    fn only_counts(&self) -> bool {
-        self.errors.is_full() && self.nulls > NULLS_LOOKED_UP_MAX
-    }
-    /// Adds an error for null at a non-null position, unless there is one. Where there is no room for it, it is only
-    /// counted.
-    fn explain_null(&mut self, field: &OutField, open: &[OpenList]) {
-        self.nulls += 1;
-        if self.only_counts() {
-            return self.errors.leave_out(1);
-        }
-        let path = self.path(open);
-        if self.errors.explains(&path) {
-            return;
-        }
-        if self.errors.is_full() {
-            self.errors.leave_out(1);
-        } else {
-            let message = format!(
-                "Cannot return null for non-nullable field {}.",
-                field.coordinate
-            );
-            let error = GraphqlError::new(codes::NON_NULL_VIOLATION, message).at(path);
-            self.push_blaming(error);
-        }
-    }
-    fn push_error(
-        &mut self,
-        code: ErrorCode,
-        message: impl FnOnce() -> Cow<'static, str>,
-        open: &[OpenList],
-        value: Option<&[u8]>,
-    ) {
-        self.nulls += 1;
-        let mut error = GraphqlError::new(code, message());
-        error.value = value.map(kind_of);
-        if self.errors.is_full() {
-            // Told, but not worth the work of finding out where.
-            return self.push_blaming(error);
-        }
-        let error = error.at(self.path(open));
-        self.push_blaming(error);
-    }
-    /// Adds an error of the subgraph that answers what is being written.
-    fn push_blaming(&mut self, mut error: GraphqlError<'p>) {
-        error.subgraph = self.subgraph();
-        let told = error.subgraph.filter(|at| (self.tells_service)(*at));
-        let name = told.and_then(|at| self.plan.subgraphs.get(at as usize));
-        error.service = name.map(|name| &**name);
-        self.errors.push(Stage::Respond, error);
-    }
-    /// The subgraph that answers the field being written, if there is only one.
-    fn subgraph(&mut self) -> Option<u32> {
-        let object = self.frames.iter().rev().find_map(|frame| match frame {
-            Frame::Object {
-                record,
-                layout,
-                next,
-                ..
-            } => Some((*record, layout.output.get(next.wrapping_sub(1))?)),
-            Frame::List { .. } => None,
-        });
-        let (record, field) = object?;
-        let slot = match field.source {
-            OutSource::Leaf(slot, _) | OutSource::Object(slot) => slot,
-            OutSource::Typename | OutSource::Local(_) | OutSource::Null => return None,
-        };
-        let layout = self.store.layout(record);
-        let known = |(l, s, _): &&(LayoutId, SlotIndex, Option<u32>)| (*l, *s) == (layout, slot);
-        if let Some((.., subgraph)) = self.blamed.iter().find(known) {
-            return *subgraph;
-        }
-        let subgraph = subgraph_of(self.plan, layout, slot);
-        self.blamed.push((layout, slot, subgraph));
-        subgraph
-    }
 }
-
-/// The subgraph that is asked for the values of a slot, if there is only one.
-fn subgraph_of(plan: &Plan, layout: LayoutId, slot: SlotIndex) -> Option<u32> {
-    let mut found = None;
-    for fetch in plan.fetches.as_slice() {
-        let roots = fetch.root.iter().map(|root| root.shape);
-        let targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
-        let mut open: Vec<ShapeId> = roots.chain(targets.map(|target| target.shape)).collect();
-        while let Some(id) = open.pop() {
-            let shape = &plan.shapes[id];
-            open.extend(shape.fields.iter().filter_map(|field| field.shape));
-            if shape.layout == layout && shape.fields.iter().any(|field| field.slot == slot) {
-                if found.is_some_and(|other| other != fetch.subgraph) {
-                    return None;
-                }
-                found = Some(fetch.subgraph);
-            }
-        }
-    }
-    found
-}
-
-/// So many nulls are looked up among the errors there are, if there is no room for another one; those beyond are counted
-/// as errors of their own, which some may not be.
-const NULLS_LOOKED_UP_MAX: u32 = 10_000;
 
 /// An open list of leaves: where it begins in the output, and the index of the item that is being read.
 type OpenList = (Position, u32);
-
-/// What kind of value a text is, which was validated.
-fn kind_of(value: &[u8]) -> Box<str> {
-    let bytes = value.len();
-    match value.first() {
-        Some(b'"') => format!("a string of {} bytes", bytes.saturating_sub(2)).into(),
-        Some(b'{') => format!("an object of {bytes} bytes").into(),
-        Some(b'[') => format!("a list of {bytes} bytes").into(),
-        Some(b't' | b'f') => "a boolean".into(),
-        Some(b'n') => "null".into(),
-        _ => format!("a number of {bytes} bytes").into(),
-    }
-}
