@@ -14,7 +14,7 @@ pub trait RequestCondition: Debug + Send + Sync {
     /// Whether it holds.
     fn is_met(&self, client: &HeaderMap, caller: Option<&dyn CallerContext>) -> bool;
     /// The client's headers that it looks at.
-    fn headers(&self) -> Vec<HeaderName>;
+    fn headers(&self) -> &[HeaderName];
     /// Whether it looks at who asks.
     fn claims(&self) -> bool;
 }

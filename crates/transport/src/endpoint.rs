@@ -221,7 +221,7 @@ impl Endpoint {
     /// The headers of clients that decide where requests go, and whether who asks does.
     pub(crate) fn decided_by(&self) -> (Vec<HeaderName>, bool) {
         let rules = || self.elsewhere.iter().map(|rule| &rule.when.0);
-        let headers = rules().flat_map(|condition| condition.headers());
+        let headers = rules().flat_map(|condition| condition.headers()).cloned();
         (headers.collect(), rules().any(|one| one.claims()))
     }
     /// Whether a stream of events of this body from the one would be asked for in the same words at the same place by the

@@ -184,7 +184,7 @@ impl HeaderRule {
     fn add_sources(&self, client: &HeaderMap, out: &mut Vec<HeaderName>) {
         match self {
             HeaderRule::When(when, rule) => {
-                out.extend(when.0.headers());
+                out.extend_from_slice(when.0.headers());
                 rule.add_sources(client, out);
             }
             HeaderRule::InsertFirst { from, .. } => out.extend(from.iter().cloned()),

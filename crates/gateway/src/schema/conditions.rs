@@ -35,14 +35,33 @@ impl ClientHeaders {
 struct ConfiguredCondition {
     condition: Condition,
     clients: ClientHeaders,
+    /// The client's headers that it looks at.
+    headers: Box<[HeaderName]>,
 }
 
 /// A condition of the configuration, to be judged for each client request.
 pub(crate) fn condition(condition: &Condition, clients: &ClientsOptions) -> SharedCondition {
+    let clients = ClientHeaders::new(clients);
     SharedCondition(Arc::new(ConfiguredCondition {
+        headers: looked_at(condition, &clients),
         condition: condition.clone(),
-        clients: ClientHeaders::new(clients),
+        clients,
     }))
+}
+
+fn looked_at(condition: &Condition, clients: &ClientHeaders) -> Box<[HeaderName]> {
+    let mut out = Vec::new();
+    for selector in condition.selectors() {
+        match selector {
+            Selector::RequestHeader(name) => {
+                out.extend(HeaderName::from_bytes(name.as_bytes()).ok());
+            }
+            Selector::ClientName => out.extend_from_slice(&clients.names),
+            Selector::ClientVersion => out.extend_from_slice(&clients.versions),
+            _ => {}
+        }
+    }
+    out.into()
 }
 
 impl RequestCondition for ConfiguredCondition {
@@ -54,19 +73,8 @@ impl RequestCondition for ConfiguredCondition {
         };
         is_met(&self.condition, &values)
     }
-    fn headers(&self) -> Vec<HeaderName> {
-        let mut out = Vec::new();
-        for selector in self.condition.selectors() {
-            match selector {
-                Selector::RequestHeader(name) => {
-                    out.extend(HeaderName::from_bytes(name.as_bytes()).ok());
-                }
-                Selector::ClientName => out.extend_from_slice(&self.clients.names),
-                Selector::ClientVersion => out.extend_from_slice(&self.clients.versions),
-                _ => {}
-            }
-        }
-        out
+    fn headers(&self) -> &[HeaderName] {
+        &self.headers
     }
     fn claims(&self) -> bool {
         let selectors = self.condition.selectors();
