@@ -18,9 +18,9 @@ use ogive_telemetry::{FailureLine, HookOutcome, Urgency, codes};
 use super::{
     body,
     change::Change,
+    lent_context::LentContext,
     plugins::LoadedPlugin,
     run::{CoprocessorRun, OperationCoprocessor},
-    scripts::merge,
 };
 use crate::shared::error::RequestError;
 
@@ -36,31 +36,19 @@ impl CoprocessorRun<'_> {
         let mut exchange = self.lent_to(plugin, message);
         let copied = exchange.body.as_ref().map_or(0, Bytes::len);
         self.memory.grow(copied)?;
-        let (exchange, outcome) = if plugin.is_long(stage) {
-            exchange.context = self.entries.borrow().clone();
-            exchange.own = operation.map(|of| of.own.borrow().clone());
-            let before = (exchange.context.clone(), exchange.own.clone());
-            let shared = Arc::clone(plugin);
-            let called = self.offload.run(move || shared.call(exchange));
-            let (mut exchange, outcome) = called.await;
-            // Others of the same request may have changed it meanwhile.
-            merge(&before.0, &exchange.context, &mut self.entries.borrow_mut());
-            if let (Some(of), Some(before), Some(after)) =
-                (operation, &before.1, exchange.own.take())
-            {
-                merge(before, &after, &mut of.own.borrow_mut());
-            }
-            (exchange, outcome)
-        } else {
-            exchange.context = self.entries.take();
-            exchange.own = operation.map(|of| of.own.take());
-            let (mut exchange, outcome) = plugin.call(exchange);
-            *self.entries.borrow_mut() = std::mem::take(&mut exchange.context);
-            if let (Some(of), Some(own)) = (operation, exchange.own.take()) {
-                *of.own.borrow_mut() = own;
-            }
-            (exchange, outcome)
+        let shared = Arc::clone(plugin);
+        let call = move |lent: LentContext| {
+            exchange.context = lent.request;
+            exchange.own = lent.own;
+            let (mut exchange, outcome) = shared.call(exchange);
+            let lent = LentContext {
+                request: std::mem::take(&mut exchange.context),
+                own: exchange.own.take(),
+            };
+            (lent, (exchange, outcome))
         };
+        let is_long = plugin.is_long(stage);
+        let (exchange, outcome) = self.lend_context(operation, is_long, call).await;
         self.memory.shrink(copied);
         let ended = match &outcome {
             Ok(()) if exchange.changes.ending.is_some() => HookOutcome::Break,

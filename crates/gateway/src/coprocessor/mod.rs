@@ -11,7 +11,7 @@
 //!
 //! What the stages of one request share is its [`run`]; how it is asked and what it says is taken over is [`messages`], under which
 //! conditions [`values`]; how they are composed of a configuration is [`settings`] and [`plugins`], what
-//! bodies look like is [`body`]. Scripts ([`scripts`]) and WebAssembly components ([`components`]) are called at the same stages. Without a coprocessor none of this is there: a request looks once whether it is.
+//! bodies look like is [`body`], and how scripts and components get at the context is [`lent_context`]. Scripts ([`scripts`]) and WebAssembly components ([`components`]) are called at the same stages. Without a coprocessor none of this is there: a request looks once whether it is.
 //!
 //! What no stage is told of passes as it is, unless it would pass by a stage that looks at answers: nothing is answered in
 //! parts then, and subscriptions are refused.
@@ -20,6 +20,7 @@ pub(crate) mod body;
 pub(crate) mod change;
 pub(crate) mod components;
 pub(crate) mod fetch;
+mod lent_context;
 pub(crate) mod messages;
 pub(crate) mod operation;
 pub(crate) mod plugins;

@@ -4,11 +4,11 @@
 //! A call runs in the worker, within its budget. Where one has taken long, later ones of the same hook run beside the worker
 //! ([`Offload`](crate::shared::offload::Offload)), so that its neighbours wait for it once at most.
 
-use std::{collections::BTreeSet, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use http::{HeaderMap, StatusCode};
 use ogive_coprocessor::{
-    ContextEntries, Control, Message, MessageBody, ReplyBody, Stage,
+    Control, Message, MessageBody, ReplyBody, Stage,
     headers::{Peer, kept},
 };
 use ogive_script::{Exchange, Outcome, Scripts, exchange::Members};
@@ -17,6 +17,7 @@ use ogive_telemetry::{Hook, HookOutcome, codes};
 use super::{
     body,
     change::Change,
+    lent_context::LentContext,
     run::{CoprocessorRun, OperationCoprocessor},
 };
 use crate::shared::error::RequestError;
@@ -38,31 +39,18 @@ impl CoprocessorRun<'_> {
         };
         let since = Instant::now();
         let mut exchange = self.lent(scripts, message);
-        let (exchange, outcome) = if hook.is_long() {
-            exchange.context = self.entries.borrow().clone();
-            exchange.own = operation.map(|of| of.own.borrow().clone());
-            let before = (exchange.context.clone(), exchange.own.clone());
-            let shared = Arc::clone(scripts);
-            let called = self.offload.run(move || shared.call(&hook, exchange));
-            let (mut exchange, outcome) = called.await;
-            // Others of the same request may have changed it meanwhile.
-            merge(&before.0, &exchange.context, &mut self.entries.borrow_mut());
-            if let (Some(of), Some(before), Some(after)) =
-                (operation, &before.1, exchange.own.take())
-            {
-                merge(before, &after, &mut of.own.borrow_mut());
-            }
-            (exchange, outcome)
-        } else {
-            exchange.context = self.entries.take();
-            exchange.own = operation.map(|of| of.own.take());
-            let (mut exchange, outcome) = scripts.call(&hook, exchange);
-            *self.entries.borrow_mut() = std::mem::take(&mut exchange.context);
-            if let (Some(of), Some(own)) = (operation, exchange.own.take()) {
-                *of.own.borrow_mut() = own;
-            }
-            (exchange, outcome)
+        let (is_long, shared) = (hook.is_long(), Arc::clone(scripts));
+        let call = move |lent: LentContext| {
+            exchange.context = lent.request;
+            exchange.own = lent.own;
+            let (mut exchange, outcome) = shared.call(&hook, exchange);
+            let lent = LentContext {
+                request: std::mem::take(&mut exchange.context),
+                own: exchange.own.take(),
+            };
+            (lent, (exchange, outcome))
         };
+        let (exchange, outcome) = self.lend_context(operation, is_long, call).await;
         let ended = match &outcome {
             Ok(None) => HookOutcome::Continue,
             Ok(Some(_)) => HookOutcome::Break,
@@ -154,25 +142,5 @@ fn ending(ended: Outcome) -> Change {
         body: Some(ReplyBody::Json(body)),
         status_code: None,
         uri: None,
-    }
-}
-
-/// Takes what was changed between two states over into a third.
-pub(super) fn merge(before: &ContextEntries, after: &ContextEntries, into: &mut ContextEntries) {
-    let names: BTreeSet<&str> = before
-        .iter()
-        .chain(after.iter())
-        .map(|(name, _)| name)
-        .collect();
-    for name in names {
-        let (old, new) = (before.get(name), after.get(name));
-        if old.map(|value| value.get()) == new.map(|value| value.get()) {
-            continue;
-        }
-        match new {
-            // What is too much was refused when the script set it; what others have left since comes first.
-            Some(value) => drop(into.set(name, value.to_owned())),
-            None => into.remove(name),
-        }
     }
 }

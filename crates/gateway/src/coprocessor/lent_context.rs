@@ -1,0 +1,70 @@
+//! The context of a request while a script or a component has it.
+
+use std::collections::BTreeSet;
+
+use ogive_coprocessor::ContextEntries;
+
+use super::run::{CoprocessorRun, OperationCoprocessor};
+
+/// Entries that a hook may read and write.
+pub(super) struct LentContext {
+    /// Those of the request.
+    pub(super) request: ContextEntries,
+    /// Those of its operation, if the hook stands at one.
+    pub(super) own: Option<ContextEntries>,
+}
+
+impl CoprocessorRun<'_> {
+    /// Lends the context to a call, which gives it back with what it says. One that is long runs beside the worker, with copies:
+    /// others of the same request may change the context meanwhile.
+    pub(super) async fn lend_context<T: Send + 'static>(
+        &self,
+        operation: Option<&OperationCoprocessor<'_>>,
+        is_long: bool,
+        call: impl FnOnce(LentContext) -> (LentContext, T) + Send + 'static,
+    ) -> T {
+        if !is_long {
+            let (lent, said) = call(LentContext {
+                request: self.entries.take(),
+                own: operation.map(|of| of.own.take()),
+            });
+            *self.entries.borrow_mut() = lent.request;
+            if let (Some(of), Some(own)) = (operation, lent.own) {
+                *of.own.borrow_mut() = own;
+            }
+            return said;
+        }
+        let request = self.entries.borrow().clone();
+        let own = operation.map(|of| of.own.borrow().clone());
+        let lent = LentContext {
+            request: request.clone(),
+            own: own.clone(),
+        };
+        let (lent, said) = self.offload.run(move || call(lent)).await;
+        merge(&request, &lent.request, &mut self.entries.borrow_mut());
+        if let (Some(of), Some(before), Some(after)) = (operation, own, lent.own) {
+            merge(&before, &after, &mut of.own.borrow_mut());
+        }
+        said
+    }
+}
+
+/// Takes what was changed between two states over into a third.
+fn merge(before: &ContextEntries, after: &ContextEntries, into: &mut ContextEntries) {
+    let names: BTreeSet<&str> = before
+        .iter()
+        .chain(after.iter())
+        .map(|(name, _)| name)
+        .collect();
+    for name in names {
+        let (old, new) = (before.get(name), after.get(name));
+        if old.map(|value| value.get()) == new.map(|value| value.get()) {
+            continue;
+        }
+        match new {
+            // What is too much was refused when the hook set it; what others have left since comes first.
+            Some(value) => drop(into.set(name, value.to_owned())),
+            None => into.remove(name),
+        }
+    }
+}
