@@ -172,25 +172,25 @@ fn document_path<'p>(options: &GatewayOptions, path: &'p str) -> Option<&'p str>
 
 /// Whether a path is one that the gateway has something at besides GraphQL.
 fn is_own(options: &GatewayOptions, path: &str) -> bool {
-    let health = options.health_paths.as_ref();
-    let is_page = options.homepage_path.as_ref().is_some_and(|homepage| {
-        path == homepage || path == graphiql::STATE || graphiql::asset(path).is_some()
-    });
-    is_page
-        || health.is_some_and(|(live, ready)| path == live || path == ready)
+    let has_graphiql = options.homepage_path.is_some();
+    is_page(options, path)
+        || (has_graphiql && (path == graphiql::STATE || graphiql::asset(path).is_some()))
         || (options.dev_diagnostics.is_some() && path == dev_diagnostics::PATH)
         || options.is_websocket(path)
         || options.callback_id(path).is_some()
 }
 
-fn not_found_or_allowed(path: &str, options: &GatewayOptions) -> RequestError {
-    let known = options
-        .health_paths
-        .iter()
+/// Whether something is shown there to whoever asks with `GET`: health, or GraphiQL.
+fn is_page(options: &GatewayOptions, path: &str) -> bool {
+    let health = options.health_paths.iter();
+    let mut pages = health
         .flat_map(|(live, ready)| [live, ready])
-        .chain(&options.homepage_path)
-        .any(|p| p == path);
-    if known {
+        .chain(&options.homepage_path);
+    pages.any(|page| page == path)
+}
+
+fn not_found_or_allowed(path: &str, options: &GatewayOptions) -> RequestError {
+    if is_page(options, path) {
         return RequestError {
             allow: Some("GET, HEAD"),
             ..RequestError::http(
