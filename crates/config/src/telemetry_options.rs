@@ -313,7 +313,7 @@ fn header_names<const N: usize>(names: [&str; N]) -> Vec<HeaderName> {
 }
 
 /// All fields that a line of the access log can have.
-pub const ACCESS_LOG_FIELDS: [&str; 23] = [
+pub const ACCESS_LOG_FIELDS: [&str; 24] = [
     "time",
     "request_id",
     "trace_id",
@@ -335,6 +335,7 @@ pub const ACCESS_LOG_FIELDS: [&str; 23] = [
     "client_version",
     "cost_estimated",
     "cost_actual",
+    "limits_exceeded",
     "events",
     "end",
 ];

@@ -81,7 +81,7 @@ impl Gateway {
                 refuse = rule.refuse.word(),
                 "an operation would be refused"
             );
-            self.exceeded([codes::OPERATION_REFUSED.as_str()].iter());
+            self.exceeded(context.record(), [codes::OPERATION_REFUSED.as_str()].iter());
         }
         Ok(())
     }

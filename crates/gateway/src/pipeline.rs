@@ -312,7 +312,7 @@ impl Gateway {
         context: RequestContext<'_>,
         admitted: &mut Admitted,
     ) -> Result<(), RequestError> {
-        match self.let_caller_in(&serving.options, context.identity) {
+        match self.let_caller_in(&serving.options, context, context.identity) {
             Ok(None) => {}
             Ok(state) => admitted.rate = state,
             Err((error, state)) => {
@@ -507,7 +507,7 @@ impl Gateway {
         let output = pin!(execute(&serving.state, prepared, planned, context, means))
             .instrument(stop_span!(spans::EXECUTE))
             .await;
-        self.exceeded(context.exceeded().iter());
+        self.exceeded(context.record(), context.exceeded().iter());
         let output = output?;
         if let Some(pending) = pending {
             let unused = OperationCost::settle(pending.cost, context, output.cost)?;
@@ -529,7 +529,7 @@ impl Gateway {
             return Err(unauthenticated(serving.options.challenge));
         }
         let exceeded = || prepared.operation.exceeded.iter().chain(&prepared.exceeded);
-        self.exceeded(exceeded());
+        self.exceeded(run.context.record(), exceeded());
         let line = |code: &&str| format!("exceeded, which is only measured: {code}\n");
         run.context
             .note("limits", || exceeded().map(line).collect());

@@ -108,9 +108,18 @@ impl Gateway {
     }
 
     /// Counts limits that are exceeded and only measured.
-    pub(crate) fn exceeded<'c>(&self, codes: impl Iterator<Item = &'c &'static str>) {
-        if let Some(metrics) = &self.telemetry.metrics {
-            codes.for_each(|code| metrics.exceeded(code));
+    pub(crate) fn exceeded<'c>(
+        &self,
+        record: Option<&Record>,
+        codes: impl Iterator<Item = &'c &'static str>,
+    ) {
+        for code in codes {
+            if let Some(metrics) = &self.telemetry.metrics {
+                metrics.exceeded(code);
+            }
+            if let Some(record) = record {
+                record.exceeded(code);
+            }
         }
     }
 
@@ -118,7 +127,7 @@ impl Gateway {
     pub(crate) fn note_exceeded<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T) {
         if measured.is_exceeded_by(found) {
             log(measured.which, found, &measured.limit);
-            self.exceeded([&code(measured.which)].into_iter());
+            self.exceeded(None, [&code(measured.which)].into_iter());
         }
     }
 }

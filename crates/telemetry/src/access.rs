@@ -95,6 +95,8 @@ fields! {
     CostEstimated = "cost_estimated",
     /// What their answers did cost (`actual_cost_mode`).
     CostActual = "cost_actual",
+    /// Codes of the limits that it exceeds and that are only measured, with commas between them.
+    LimitsExceeded = "limits_exceeded",
     /// Events of a subscription that its client was sent; in the line of its end.
     Events = "events",
     /// How a subscription ended; likewise.
@@ -351,6 +353,12 @@ fn value(field: Field, record: &Record, done: &Finished<'_>, show: &mut dyn FnMu
             let costs = done.operations.iter().filter_map(|o| o.cost_actual);
             if let Some(cost) = costs.reduce(u64::saturating_add) {
                 show(Shown::Number(cost));
+            }
+        }
+        Field::LimitsExceeded => {
+            let exceeded = record.limits_exceeded();
+            if !exceeded.is_empty() {
+                show(Shown::Text(&exceeded.join(",")));
             }
         }
         Field::SubgraphRequests => {

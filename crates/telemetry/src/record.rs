@@ -52,6 +52,8 @@ pub struct Record {
     attributes: RefCell<Option<Box<Attributes>>>,
     hooks: RefCell<Vec<HookCall>>,
     code: Cell<Option<&'static str>>,
+    /// Codes of limits that it exceeds and that are only measured, each once.
+    exceeded: RefCell<Vec<&'static str>>,
     /// Code of the first error of an answer that has data.
     error: Cell<Option<&'static str>>,
     finished: Cell<bool>,
@@ -99,6 +101,7 @@ impl Record {
             attributes: RefCell::default(),
             hooks: RefCell::default(),
             code: Cell::new(None),
+            exceeded: RefCell::default(),
             error: Cell::new(None),
             finished: Cell::new(false),
         }
@@ -121,6 +124,7 @@ impl Record {
             attributes: RefCell::default(),
             hooks: RefCell::default(),
             code: Cell::new(None),
+            exceeded: RefCell::default(),
             error: Cell::new(None),
             finished: Cell::new(false),
         }
@@ -158,6 +162,13 @@ impl Record {
     /// An operation was answered, with data and errors; this is the code of the first.
     pub fn erred(&self, code: &'static str) {
         self.error.set(self.error.get().or(Some(code)));
+    }
+    /// It is beyond a limit that is only measured.
+    pub fn exceeded(&self, code: &'static str) {
+        let mut exceeded = self.exceeded.borrow_mut();
+        if !exceeded.contains(&code) {
+            exceeded.push(code);
+        }
     }
     /// An operation is done. `subgraph` names a subgraph by its index.
     pub fn done<'n>(&self, mut operation: Operation, subgraph: impl Fn(u32) -> &'n str) {
@@ -236,6 +247,10 @@ impl Record {
 }
 
 impl Record {
+    /// Codes of the limits that it exceeds and that are only measured.
+    pub(crate) fn limits_exceeded(&self) -> Ref<'_, [&'static str]> {
+        Ref::map(self.exceeded.borrow(), Vec::as_slice)
+    }
     /// Code of the first refusal, or else of the first error in an answer.
     pub(crate) fn told_code(&self) -> Option<&'static str> {
         self.code.get().or(self.error.get())

@@ -9,7 +9,7 @@ use ogive_testbase::subgraph::ManualSubgraph;
 use crate::{
     graph::Graph,
     http_client::{Connection, post, request, send},
-    telemetry::scrape,
+    telemetry::{lines, scrape},
     toxic::Toxic,
 };
 
@@ -349,4 +349,39 @@ fn answers_of_subgraphs() {
         assert_eq!(post(measured.address(), "{ me { name } }").text(), text);
         expect(&measured, &[("REQUEST_MEMORY_LIMIT", 1)]);
     }
+}
+
+#[test]
+fn the_access_log_says_who_exceeds_what() {
+    let path = std::env::temp_dir().join(format!("ogive-exceeded-{}.log", std::process::id()));
+    let graph = Graph::with(&format!(
+        "telemetry: {{ access_log: {{ enabled: true, format: text, path: '{}', \
+         fields: [operation_name, client_name, limits_exceeded] }} }}\n\
+         limits: {{ max_depth: 2, max_aliases: 1, \
+         warn_only: [max_depth, max_aliases] }}",
+        path.display()
+    ));
+    let ask = |query: &str| {
+        let headers = [JSON, ("apollographql-client-name", "shop")];
+        let body = format!("{{\"query\":\"{query}\"}}");
+        let answer = send(
+            graph.address(),
+            "POST",
+            "/graphql",
+            &headers,
+            body.as_bytes(),
+        );
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    let few = "query Few { me { name } }";
+    let many = "query Many { a: me { b: name reviews { id } } }";
+    // What is known of an operation already is told of each request for it.
+    [few, many, many].into_iter().for_each(ask);
+    let few = "operation_name=Few client_name=shop";
+    let many =
+        "operation_name=Many client_name=shop limits_exceeded=MAX_DEPTH_LIMIT,MAX_ALIASES_LIMIT";
+    let mut log = lines(&path, 3);
+    log.sort();
+    assert_eq!(log, [few, many, many]);
+    let _ = std::fs::remove_file(&path);
 }

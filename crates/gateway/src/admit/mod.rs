@@ -99,7 +99,7 @@ impl Gateway {
         let (headers, identity) = (&context.parts.headers, context.identity);
         let admission = &self.admission;
         let admitted = admission.admit(&options.admission, headers, identity.client)?;
-        self.exceeded(admitted.exceeded.iter());
+        self.exceeded(context.record, admitted.exceeded.iter());
         Ok(admitted)
     }
 
@@ -107,6 +107,7 @@ impl Gateway {
     pub(crate) fn let_caller_in(
         &self,
         options: &GatewayOptions,
+        context: RequestContext<'_>,
         identity: &Identity,
     ) -> Result<Option<RateState>, (RequestError, RateState)> {
         let claim = |name: &str| identity.claim(name);
@@ -115,11 +116,8 @@ impl Gateway {
         let Some((state, exceeded)) = admitted else {
             return Ok(None);
         };
-        self.exceeded(
-            exceeded
-                .then_some(&codes::REQUEST_RATE_LIMITED.as_str())
-                .into_iter(),
-        );
+        let exceeded = exceeded.then_some(codes::REQUEST_RATE_LIMITED.as_str());
+        self.exceeded(context.record, exceeded.iter());
         Ok(Some(state))
     }
 
@@ -145,7 +143,7 @@ impl Gateway {
         };
         // A list is answered with one head, which says nothing of the rate of one entry.
         let admitted = self.let_in(options, context).map_err(|(error, _)| error)?;
-        let of_caller = self.let_caller_in(options, context.identity);
+        let of_caller = self.let_caller_in(options, context, context.identity);
         of_caller.map_err(|(error, _)| error)?;
         Ok(Some(admitted))
     }
@@ -164,11 +162,8 @@ impl Gateway {
             let mut headers = HeaderMap::new();
             state.write(&mut headers);
             context.add(headers);
-            self.exceeded(
-                exceeded
-                    .then_some(&codes::REQUEST_RATE_LIMITED.as_str())
-                    .into_iter(),
-            );
+            let exceeded = exceeded.then_some(codes::REQUEST_RATE_LIMITED.as_str());
+            self.exceeded(context.record(), exceeded.iter());
         }
         Ok(())
     }

@@ -143,7 +143,8 @@ impl Gateway {
                             "operations exceed a rate that is only measured"
                         );
                     }
-                    self.exceeded([codes::REQUEST_RATE_LIMITED.as_str()].iter());
+                    let code = codes::REQUEST_RATE_LIMITED.as_str();
+                    self.exceeded(context.record(), [code].iter());
                 }
                 (Err(_), None) => {
                     for taken in &taken {

@@ -66,7 +66,8 @@ impl<'a> FetchRates<'a> {
                         );
                     }
                     let code = codes::REQUEST_RATE_LIMITED.as_str();
-                    self.gateway.exceeded([code].iter());
+                    self.gateway
+                        .exceeded(self.asked.context.record(), [code].iter());
                 }
                 (Err(_), None) => {
                     for one in &taken {

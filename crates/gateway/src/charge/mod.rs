@@ -54,7 +54,8 @@ impl Gateway {
         };
         let state = &run.serving.state;
         let estimate = charge(options, state, prepared, run.worker, run.context)?;
-        self.exceeded(estimate.iter().flat_map(|estimate| &estimate.exceeded));
+        let exceeded = estimate.iter().flat_map(|estimate| &estimate.exceeded);
+        self.exceeded(run.context.record(), exceeded);
         if let Some(estimate) = &estimate {
             run.context
                 .passed(|| StageEvent::Charge(estimate.estimated));
@@ -72,7 +73,7 @@ impl Gateway {
             let state = &run.serving.state;
             let operation = (prepared, planned);
             let exceeded = charge_plan(options, state, operation, run.worker, run.context)?;
-            self.exceeded(exceeded.iter());
+            self.exceeded(run.context.record(), exceeded.iter());
         }
         Ok(())
     }

@@ -213,7 +213,7 @@ impl Gateway {
             let (limits, mut exceeded) = (&serving.options.receive, Exceeded::new());
             let whole = whole_body(&parts.headers, body, limits, memory, &mut exceeded);
             let whole = Box::pin(whole).await?;
-            self.exceeded(exceeded.iter());
+            self.exceeded(context.record, exceeded.iter());
             parts.headers.remove(header::CONTENT_ENCODING);
             parts.headers.remove(header::CONTENT_LENGTH);
             Onward::Whole(whole)

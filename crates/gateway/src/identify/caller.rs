@@ -53,7 +53,7 @@ impl Gateway {
             None => None,
         };
         let identity = known.as_ref().unwrap_or(context.identity);
-        let of_caller = self.let_caller_in(&serving.options, identity);
+        let of_caller = self.let_caller_in(&serving.options, context, identity);
         of_caller.map_err(|(error, _)| error)?;
         identity.check(true, serving.options.challenge)
     }

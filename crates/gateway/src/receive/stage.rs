@@ -67,7 +67,7 @@ impl Gateway {
                 }
             }
         };
-        self.exceeded(exceeded.iter());
+        self.exceeded(context.record, exceeded.iter());
         if let (Some(record), Some(from)) = (context.record, from) {
             record.received(from);
         }

@@ -230,6 +230,10 @@ impl<'a> OperationContext<'a> {
     pub(crate) fn observer(&self) -> Option<&'a dyn StageObserver> {
         self.observer
     }
+    /// The record of its request, if there is one.
+    pub(crate) fn record(&self) -> Option<&'a Record> {
+        self.observer.and_then(StageObserver::record)
+    }
     /// Says that a stage is behind it, if anybody watches.
     pub(crate) fn passed<'p>(&self, stage: impl FnOnce() -> StageEvent<'p>) {
         if let Some(observer) = self.observer {
