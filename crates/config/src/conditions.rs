@@ -15,14 +15,18 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HookCondition(pub Condition);
 
-/// Entries of the context that say what is asked; those of before version 2.0 of Apollo Router behind them.
-const OF_OPERATION: [[&str; 2]; 3] = [
+/// Entries of the context that say what is asked and what it costs; those of before version 2.0 of Apollo Router behind them.
+const OF_OPERATION: [[&str; 2]; 7] = [
     ["apollo::supergraph::operation_name", "operation_name"],
     ["apollo::supergraph::operation_kind", "operation_kind"],
     [
         "apollo::authorization::required_policies",
         "apollo_authorization::policies::required",
     ],
+    ["apollo::demand_control::estimated_cost", "cost.estimated"],
+    ["apollo::demand_control::actual_cost", "cost.actual"],
+    ["apollo::demand_control::result", "cost.result"],
+    ["apollo::demand_control::strategy", "cost.strategy"],
 ];
 
 impl HookCondition {

@@ -18,13 +18,21 @@ pub const REQUIRED_POLICIES: &str = "apollo::authorization::required_policies";
 pub const OPERATION_NAME: &str = "apollo::supergraph::operation_name";
 /// Its kind.
 pub const OPERATION_KIND: &str = "apollo::supergraph::operation_kind";
+/// What the operation is estimated to cost.
+pub const COST_ESTIMATED: &str = "apollo::demand_control::estimated_cost";
+/// What its answer did cost.
+pub const COST_ACTUAL: &str = "apollo::demand_control::actual_cost";
+/// Which limit of costs it exceeds, as a code; `COST_OK` if none.
+pub const COST_RESULT: &str = "apollo::demand_control::result";
+/// How costs are counted.
+pub const COST_STRATEGY: &str = "apollo::demand_control::strategy";
 /// The name of the client.
 pub const CLIENT_NAME: &str = "apollo::telemetry::client_name";
 /// The version of the client.
 pub const CLIENT_VERSION: &str = "apollo::telemetry::client_version";
 
 /// Names, and what they were before version 2.0 of the router that the protocol is from.
-const DEPRECATED: [(&str, &str); 6] = [
+const DEPRECATED: [(&str, &str); 10] = [
     (JWT_CLAIMS, "apollo_authentication::JWT::claims"),
     (
         REQUIRED_POLICIES,
@@ -32,12 +40,24 @@ const DEPRECATED: [(&str, &str); 6] = [
     ),
     (OPERATION_NAME, "operation_name"),
     (OPERATION_KIND, "operation_kind"),
+    (COST_ESTIMATED, "cost.estimated"),
+    (COST_ACTUAL, "cost.actual"),
+    (COST_RESULT, "cost.result"),
+    (COST_STRATEGY, "cost.strategy"),
     (CLIENT_NAME, "apollo_telemetry::client_name"),
     (CLIENT_VERSION, "apollo_telemetry::client_version"),
 ];
 
 /// Entries that belong to one operation, also where several come in one request.
-pub const OF_OPERATION: [&str; 3] = [OPERATION_NAME, OPERATION_KIND, REQUIRED_POLICIES];
+pub const OF_OPERATION: [&str; 7] = [
+    OPERATION_NAME,
+    OPERATION_KIND,
+    REQUIRED_POLICIES,
+    COST_ESTIMATED,
+    COST_ACTUAL,
+    COST_RESULT,
+    COST_STRATEGY,
+];
 
 /// Which entries a stage is told.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -91,8 +91,14 @@ impl OperationCost {
             headers.insert(ACTUAL, HeaderValue::from(actual));
             context.add(headers);
         }
-        let is_refused = cost.is_beyond(actual) && cost.is_enforced && cost.is_query;
-        cost.count(context.telemetry(), actual, is_refused);
+        let is_refused = cost.excess(actual).is_some() && cost.is_enforced && cost.is_query;
+        if let Some(hooks) = context.coprocessor() {
+            hooks.note_actual_cost(actual, cost.result(actual));
+        }
+        let measured = cost.count(context.telemetry(), actual, is_refused);
+        if let (Some(code), Some(record)) = (measured, context.record()) {
+            record.exceeded(code);
+        }
         if !is_refused {
             return Ok(cost.unused(actual));
         }
@@ -113,19 +119,32 @@ impl OperationCost {
         self.charged.estimated.saturating_sub(actual)
     }
 
-    fn is_beyond(&self, actual: u64) -> bool {
-        actual > self.max && self.charged.exceeded.is_none()
+    /// A word for what an estimate or an answer exceeds, or that it is neither.
+    fn result(&self, actual: u64) -> &'static str {
+        let exceeded = self.charged.exceeded.or_else(|| self.excess(actual));
+        exceeded.unwrap_or(COST_OK)
     }
 
-    fn count(&self, telemetry: Option<&Telemetry>, actual: u64, is_refused: bool) {
-        let new = self.is_beyond(actual);
-        let new = new.then_some(codes::COST_ACTUAL_TOO_EXPENSIVE.as_str());
+    /// The code of what an answer exceeds, unless the estimate does already.
+    fn excess(&self, actual: u64) -> Option<&'static str> {
+        let is_beyond = actual > self.max && self.charged.exceeded.is_none();
+        is_beyond.then_some(codes::COST_ACTUAL_TOO_EXPENSIVE.as_str())
+    }
+
+    /// Gives the code of what is exceeded and only measured.
+    fn count(
+        &self,
+        telemetry: Option<&Telemetry>,
+        actual: u64,
+        is_refused: bool,
+    ) -> Option<&'static str> {
+        let measured = self.excess(actual).filter(|_| !is_refused);
         if let Some(metrics) = metrics(telemetry) {
-            let result = self.charged.exceeded.or(new).unwrap_or(COST_OK);
-            metrics.cost_actual(result, actual, self.unused(actual));
-            if let Some(code) = new.filter(|_| !is_refused) {
+            metrics.cost_actual(self.result(actual), actual, self.unused(actual));
+            if let Some(code) = measured {
                 metrics.exceeded(code);
             }
         }
+        measured
     }
 }

@@ -110,6 +110,9 @@ pub(crate) fn charge(
         context.add(headers);
     }
     let exceeded = excess(options, &estimate);
+    if let Some(hooks) = context.coprocessor() {
+        hooks.note_estimated_cost(estimate.cost, exceeded.unwrap_or(COST_OK));
+    }
     if let Some(metrics) = metrics(context.telemetry()) {
         metrics.cost_estimated(exceeded.unwrap_or(COST_OK), estimate.cost);
     }

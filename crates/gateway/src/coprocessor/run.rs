@@ -10,7 +10,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, request::Parts};
 use ogive_base::Reservation;
 use ogive_config::Client as PeerClient;
-use ogive_coprocessor::{ContextEntries, Stage};
+use ogive_coprocessor::{
+    ContextEntries, Stage,
+    entries::{COST_ACTUAL, COST_ESTIMATED, COST_RESULT, COST_STRATEGY},
+};
 use ogive_identity::Caller;
 use ogive_script::Scripts;
 use ogive_server::ResponseBody;
@@ -188,6 +191,17 @@ impl OperationCoprocessor<'_> {
     /// Leaves an entry that is of this operation alone.
     pub(crate) fn note(&self, name: &str, value: &impl serde::Serialize) {
         note(&self.own, name, value);
+    }
+    /// Leaves what it is estimated to cost; `result` is the code of what that exceeds, or `COST_OK`.
+    pub(crate) fn note_estimated_cost(&self, estimated: u64, result: &str) {
+        self.note(COST_STRATEGY, &"static_estimated");
+        self.note(COST_ESTIMATED, &(estimated as f64));
+        self.note(COST_RESULT, &result);
+    }
+    /// Leaves what its answer did cost.
+    pub(crate) fn note_actual_cost(&self, actual: u64, result: &str) {
+        self.note(COST_ACTUAL, &(actual as f64));
+        self.note(COST_RESULT, &result);
     }
     /// Lets the stages of the whole request see what is of its only operation.
     pub(crate) fn hand_over(&self) {

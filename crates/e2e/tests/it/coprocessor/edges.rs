@@ -234,3 +234,44 @@ fn what_has_run_is_told_of_whatever_memory_there_is() {
         assert_eq!(codes(kilobytes << 10), "", "{kilobytes} KB");
     }
 }
+
+#[test]
+fn what_an_operation_costs_is_told_as_soon_as_it_is_known() {
+    let costs = |strategy: &str, query: &str| {
+        let more = format!(
+            "demand_control: {{ enabled: true, mode: enforce, strategy: {{ static_estimated: {{ {strategy} }} }} }}\n"
+        );
+        let both = "{ request: { context: all }, response: { context: all } }";
+        let stages = format!("execution: {both}\n  router: {{ response: {{ context: all }} }}");
+        let with = Coprocessed::with(playing(nothing), &stages, &more);
+        with.ask(query, &[]);
+        let entries = |told: Value| {
+            let entries = &told["context"]["entries"];
+            ["strategy", "estimated_cost", "actual_cost", "result"]
+                .map(|name| entries[format!("apollo::demand_control::{name}")].clone())
+        };
+        with.told().into_iter().map(entries).collect::<Vec<_>>()
+    };
+    let (how, null) = (json!("static_estimated"), Value::Null);
+    let of = |estimated: f64, actual: Option<f64>, result: &str| {
+        let actual = actual.map_or(null.clone(), |actual| json!(actual));
+        [how.clone(), json!(estimated), actual, json!(result)]
+    };
+    let known = "list_size: 7, max: 10, actual_cost_mode: by_response_shape";
+    let done = of(1.0, Some(1.0), "COST_OK");
+    assert_eq!(
+        costs(known, ME),
+        [of(1.0, None, "COST_OK"), done.clone(), done]
+    );
+    // What is refused has its numbers, too.
+    let refused = costs("list_size: 70, max: 10", "{ topProducts { name } }");
+    assert_eq!(refused, [of(70.0, None, "COST_ESTIMATED_TOO_EXPENSIVE")]);
+    assert_eq!(
+        costs(
+            "list_size: 1, max: 2, actual_cost_mode: by_response_shape",
+            "{ topProducts { name price { amount } } }"
+        )
+        .pop(),
+        Some(of(2.0, Some(10.0), "COST_ACTUAL_TOO_EXPENSIVE"))
+    );
+}
