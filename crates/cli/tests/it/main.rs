@@ -26,3 +26,4 @@ mod soak;
 mod stuck;
 mod swaps;
 mod trusted_documents;
+mod wrk;
