@@ -3,13 +3,15 @@
 
 use std::{
     fs,
+    io::Write as _,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::{Duration, Instant},
 };
 
-use ogive_testbase::subgraph::ManualSubgraph;
+use ogive_testbase::subgraph::{self, ManualSubgraph};
 
 use crate::{
     process::{Running, address, answer, ask, demo, file, subgraphs},
@@ -18,6 +20,8 @@ use crate::{
 
 const QUERY: &str = r#"{"query":"{ me { name } }"}"#;
 const ANSWER: &str = r#"{"data":{"me":{"name":"Ida Lindqvist"}}}"#;
+/// A second SIGTERM that comes so soon is the first one's.
+const SAME_SIGNAL: Duration = Duration::from_secs(2);
 
 /// Replaces a file in one step, as tools that deploy files do.
 fn replace(path: &str, text: &str) {
@@ -189,21 +193,33 @@ fn the_same_sigterm_twice_cuts_nothing_off() {
         "twice.yaml",
         format!(
             "listen: 127.0.0.1:0\nsupergraph: {{ path: '{}' }}\n\
+             http: {{ connection_shutdown_timeout: 10m }}\n\
              override_subgraph_url: {{ accounts: '{}' }}\n",
             demo("supergraph.graphql"),
             accounts.url()
         ),
     );
-    let mut serve = Running::start(&["serve", "-c", &path]);
-    let gateway = address(&serve.logged("serving http://"));
-    let client = std::thread::spawn(move || answer(ask(&gateway, "POST", "/graphql", QUERY)));
-    let mut upstream = accounts.next();
-    serve.signal("TERM");
-    serve.logged("SIGTERM: draining");
-    serve.signal("TERM");
-    upstream.answer(200, "", ANSWER);
-    assert_eq!(client.join().unwrap(), (200, ANSWER.into()));
-    let (code, rest) = serve.ended();
-    assert_eq!(code, Some(0));
-    assert!(!rest.contains("again"), "{rest}");
+    loop {
+        let mut serve = Running::start(&["serve", "-c", &path]);
+        let gateway = address(&serve.logged("serving http://"));
+        let client = std::thread::spawn(move || answer(ask(&gateway, "POST", "/graphql", QUERY)));
+        let mut upstream = accounts.next();
+        let began = Instant::now();
+        serve.signal("TERM");
+        serve.logged("SIGTERM: draining");
+        serve.signal("TERM");
+        // Whoever is cut off reads nothing any more.
+        let whole = subgraph::answer(200, "", ANSWER.as_bytes());
+        let _ = upstream.stream.write_all(&whole);
+        let (code, rest) = serve.ended();
+        // On a busy machine there may have been so much time between the two that somebody meant the second.
+        if rest.contains("again") && began.elapsed() >= SAME_SIGNAL {
+            let _ = client.join();
+            continue;
+        }
+        assert_eq!(client.join().unwrap(), (200, ANSWER.into()));
+        assert_eq!(code, Some(0));
+        assert!(!rest.contains("again"), "{rest}");
+        break;
+    }
 }
