@@ -66,7 +66,7 @@ pub(crate) struct Running {
     _watchdog: mpsc::Sender<()>,
 }
 
-const LIFE_MAX: Duration = Duration::from_secs(120);
+const LIFE_MAX: Duration = Duration::from_secs(600);
 
 /// A long soak lives longer, and so does a long load with the rest after it.
 fn life() -> Duration {
@@ -185,7 +185,7 @@ pub(crate) fn subgraph_urls(mock: &mut Running) -> String {
 pub(crate) fn ask(address: &str, method: &str, path: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
+        .set_read_timeout(Some(Duration::from_secs(120)))
         .unwrap();
     let length = body.len();
     write!(
