@@ -202,11 +202,10 @@ fn watching_composes_again_and_keeps_the_last_good_supergraph() {
     watch.logged("error[FIELD_TYPE_MISMATCH]");
     watch.logged("not composed; watching");
     assert_eq!(fs::read_to_string(&output).unwrap(), good);
-    fs::write(
-        folder.join("bad.graphql"),
-        DISAGREES.replace("name: Int", "colour: String"),
-    )
-    .unwrap();
+    // In one step: nobody sees it empty.
+    let beside = folder.with_extension("new");
+    fs::write(&beside, DISAGREES.replace("name: Int", "colour: String")).unwrap();
+    fs::rename(&beside, folder.join("bad.graphql")).unwrap();
     watch.logged("composed 5 subgraphs");
     assert!(
         fs::read_to_string(&output)

@@ -249,7 +249,7 @@ fn the_environment_stands_between_arguments_and_the_file() {
 /// What was found without being named is said.
 #[test]
 fn serve_says_which_configuration_it_found() {
-    let here = folder().join("found");
+    let here = folder().join("found-and-said");
     std::fs::create_dir_all(&here).unwrap();
     std::fs::write(here.join("ogive.yaml"), "listen: 127.0.0.1:0\n").unwrap();
     let mut command = ogive(&["serve", "-s", &demo("supergraph.graphql")]);
