@@ -3,10 +3,14 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    ops::Range,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -23,11 +27,13 @@ use crate::{
 };
 
 /// How long servers of the lab may take to start.
-const SERVER_PATIENCE: Duration = Duration::from_secs(20);
+const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 /// How often a server that starts is asked.
 const ASK_EVERY: Duration = Duration::from_millis(3);
 /// How long one such question may take.
 const ASK_PATIENCE: Duration = Duration::from_secs(2);
+/// Ports of servers: below those that Linux gives to whoever asks for any.
+const PORTS: Range<u16> = 20_000..32_000;
 /// Name of the server with all data, and of its one subgraph.
 const MONOLITH: &str = "monolith";
 
@@ -177,7 +183,7 @@ impl Stage {
     /// Sets the counters to 0.
     pub fn reset_counts(&self) -> Result<()> {
         let request = http::post("/stats/reset", self.subgraphs.address, "", "");
-        http::once(self.subgraphs.address, &request, ASK_PATIENCE)
+        http::once(self.subgraphs.address, &request, SERVER_PATIENCE)
             .map_err(Error::system("the subgraph server did not answer"))?;
         Ok(())
     }
@@ -353,13 +359,22 @@ fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
+/// None that the system gives to whoever asks for any: it could do so before the server that is started listens.
 fn free_port() -> Result<u16> {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::system("no free port"))?;
-    let address = listener
-        .local_addr()
-        .map_err(Error::system("no free port"))?;
-    Ok(address.port())
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let number = PORTS.end - PORTS.start;
+    // Other processes of the lab begin elsewhere.
+    let first = std::process::id().wrapping_mul(97);
+    let mut last = Err(io::ErrorKind::AddrInUse.into());
+    for _ in 0..number {
+        let asked = ASKED.fetch_add(1, Ordering::Relaxed);
+        let port = PORTS.start + (first.wrapping_add(asked) % u32::from(number)) as u16;
+        last = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(|_| port);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last.map_err(Error::system("no free port"))
 }
 
 fn wait(
