@@ -11,6 +11,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -87,10 +88,13 @@ impl Sampler {
     pub fn start(pid: u32, cpus: Vec<usize>) -> Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
+        let (tell, looks) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             crate::process::pin(&cpus);
-            look(pid, &told)
+            look(pid, &told, &tell)
         });
+        // What is used from here on is seen. A thread that has panicked is found when it is joined.
+        let _ = looks.recv();
         Sampler {
             stop,
             thread: Some(thread),
@@ -115,10 +119,12 @@ impl Drop for Sampler {
 }
 
 /// Samples, and the largest resident set as the kernel has seen it.
-fn look(pid: u32, stop: &AtomicBool) -> (Vec<Sample>, u64) {
+fn look(pid: u32, stop: &AtomicBool, begun: &mpsc::Sender<()>) -> (Vec<Sample>, u64) {
     let start = Instant::now();
     let first = tree(pid).cpu_seconds;
     forget_peaks(pid);
+    // Whoever started it waits.
+    let _ = begun.send(());
     let mut samples = Vec::new();
     let mut n = 0u32;
     loop {
@@ -155,13 +161,15 @@ fn summarise(samples: Vec<Sample>) -> Measured {
         .filter_map(|s| s.pss)
         .filter(|v| *v > 0)
         .collect();
-    let cpu_max = samples
-        .windows(WINDOW.min(samples.len().saturating_sub(1)) + 1)
-        .filter_map(|w| {
-            let (first, last) = (w.first()?, w.last()?);
-            (last.t > first.t).then(|| (last.cpu - first.cpu) / (last.t - first.t))
-        })
-        .fold(0.0, f64::max);
+    // Of whole seconds: a look that comes late is followed by others at once.
+    let second = EVERY.as_secs_f64() * WINDOW as f64;
+    let shares = samples.iter().enumerate().filter_map(|(at, first)| {
+        let mut later = samples[at..].iter();
+        let last = later.find(|s| s.t - first.t >= second)?;
+        Some((last.cpu - first.cpu) / (last.t - first.t))
+    });
+    let whole = last.cpu / last.t.max(f64::MIN_POSITIVE);
+    let cpu_max = shares.fold(whole, f64::max);
     let thin = samples.len().div_ceil(600).max(1);
     Measured {
         wall_seconds: last.t,

@@ -1,19 +1,26 @@
 //! Resource accounting against a process of known use.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    net::TcpListener,
+    time::{Duration, Instant},
+};
 
 use ogive_bench::{
     process::{self, Process, Program},
     usage::{self, Sampler},
 };
 
-use crate::helpers::{BURNT, role};
+use crate::helpers::{BURN_AT, BURNT, role};
 
 #[test]
 fn cpu_and_memory_of_a_known_process_are_measured() {
     let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let log = folder.join("burn.log");
     let cpus = process::cpus();
+    let gate = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = gate.local_addr().unwrap().to_string();
     let mut burning = Process::start(&Program {
         // A shell in between: the tree counts, not the first process.
         command: vec![
@@ -21,6 +28,7 @@ fn cpu_and_memory_of_a_known_process_are_measured() {
             "-c".into(),
             format!("{}; true", quoted(&role("burn"))),
         ],
+        env: BTreeMap::from([(BURN_AT.to_owned(), at)]),
         folder,
         log: log.clone(),
         cpus: cpus[..1].to_vec(),
@@ -30,10 +38,12 @@ fn cpu_and_memory_of_a_known_process_are_measured() {
     .unwrap();
     assert!(burning.memory_limit.is_some());
     let sampler = Sampler::start(burning.id(), Vec::new());
+    // It begins when somebody looks.
+    gate.accept().unwrap().0.write_all(b"!").unwrap();
     let start = Instant::now();
     while !std::fs::read_to_string(&log).unwrap().contains("burnt") {
         assert!(
-            burning.ended().is_none() && start.elapsed() < Duration::from_secs(60),
+            burning.ended().is_none() && start.elapsed() < Duration::from_secs(600),
             "{}",
             burning.last_words()
         );

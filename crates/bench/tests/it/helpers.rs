@@ -12,10 +12,10 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ogive_bench::{
@@ -81,7 +81,12 @@ fn mock() {
 /// CPU-seconds and bytes that `burn` uses.
 pub(crate) const BURNT: (f64, usize) = (0.6, 64 << 20);
 
+/// Where a process that burns is told to begin.
+pub(crate) const BURN_AT: &str = "OGIVE_BENCH_TEST_BURN_AT";
+
 fn burn() {
+    let mut gate = TcpStream::connect(std::env::var(BURN_AT).unwrap()).unwrap();
+    gate.read_exact(&mut [0]).unwrap();
     // Written, not only reserved: memory that nobody wrote to is not there.
     let memory = vec![1u8; BURNT.1];
     let start = ogive_bench::usage::tree(std::process::id()).cpu_seconds;
@@ -99,8 +104,6 @@ struct Proxy {
     behaviour: String,
     upstream: SocketAddr,
     n_requests: AtomicU64,
-    stalled: AtomicBool,
-    first: Mutex<Option<Instant>>,
 }
 
 /// Forwards to the subgraph, but for what its behaviour is.
@@ -111,8 +114,6 @@ fn proxy(behaviour: &str) {
         behaviour: behaviour.to_owned(),
         upstream: env("UPSTREAM").parse().unwrap(),
         n_requests: AtomicU64::new(0),
-        stalled: AtomicBool::new(false),
-        first: Mutex::new(None),
     });
     for stream in listener.incoming() {
         let proxy = proxy.clone();
@@ -165,14 +166,15 @@ impl Proxy {
             .find(|line| line.starts_with("authorization: "));
         let token = token.filter(|_| self.behaviour != "drops-header");
         let headers = token.map_or(String::new(), |line| format!("{line}\r\n"));
-        if self.behaviour == "stalls" {
-            self.stall();
+        // Once, when the load has begun: before there are a few questions.
+        if self.behaviour == "stalls" && n == STALL_AT {
+            std::thread::sleep(STALL);
         }
         if self.behaviour == "crashes" && n > 30 {
             std::process::exit(7);
         }
         let request = http::post("/graphql/users", self.upstream, &headers, body);
-        let answer = http::once(self.upstream, &request, Duration::from_secs(5)).ok()?;
+        let answer = http::once(self.upstream, &request, Duration::from_secs(60)).ok()?;
         let text = String::from_utf8(answer.body).ok()?;
         let wrong = match self.behaviour.as_str() {
             "wrong" => true,
@@ -188,19 +190,12 @@ impl Proxy {
             false => format!("{text}\n").into_bytes(),
         })
     }
-
-    /// Once, a while after the first request, everybody waits.
-    fn stall(&self) {
-        let mut first = self.first.lock().unwrap();
-        let since = first.get_or_insert_with(Instant::now).elapsed();
-        if since > Duration::from_millis(1500) && !self.stalled.swap(true, Ordering::Relaxed) {
-            std::thread::sleep(STALL);
-        }
-    }
 }
 
 /// How long a gateway that stalls does so.
 pub(crate) const STALL: Duration = Duration::from_millis(800);
+/// In which of its requests.
+const STALL_AT: u64 = 100;
 
 fn reordered(text: &str) -> Vec<u8> {
     let value: serde_json::Value = serde_json::from_str(text).unwrap();
