@@ -32,13 +32,13 @@ const CHECK_EVENTS: u64 = 5;
 /// Subscribers who come and go before memory is looked at.
 const WARM_SUBSCRIBERS: usize = 10;
 /// How often the first event is sent, at most.
-const PRIMES_MAX: u32 = 50;
+const PRIMES_MAX: u32 = 150;
 /// How long each of these is waited for.
 const PRIME: Duration = Duration::from_millis(200);
 /// How often it is looked whether everything has come.
 const LOOK: Duration = Duration::from_millis(5);
 /// Who gets nothing for so long gets nothing any more.
-const QUIET: Duration = Duration::from_secs(2);
+const QUIET: Duration = Duration::from_secs(10);
 /// How long a gateway rests before its memory is looked at.
 const REST: Duration = Duration::from_millis(500);
 /// Events per second of a warm-up, where the load says none.

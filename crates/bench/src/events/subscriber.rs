@@ -24,7 +24,7 @@ use crate::{load::Tally, model::EventProtocol};
 /// The key of the handshake: nobody here checks what it is answered with.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 /// How long one subscriber may take to be there.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How many subscribers come at the same time.
 const TOGETHER: usize = 32;
 /// What an event says that follows others which were dropped.

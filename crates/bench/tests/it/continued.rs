@@ -7,7 +7,7 @@ use ogive_bench::{
 
 use crate::helpers::prepared;
 
-const LOAD: &str = "shape = { kind = \"rate\", rate = 100, duration = \"1s\" }";
+const LOAD: &str = "shape = { kind = \"rate\", rate = 100, duration = \"1s\" }\nsettle = \"10s\"";
 
 /// What tells runs apart; numbers lose their last digit on the way through a file.
 fn told(runs: &[Run]) -> Vec<(String, u32, String, u64, bool)> {

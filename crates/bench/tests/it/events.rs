@@ -101,7 +101,7 @@ fn of<'a>(runs: &'a [Run], gateway: &str) -> &'a Run {
     found.unwrap_or_else(|| panic!("{gateway} did not run: {runs:?}"))
 }
 
-const BURST: &str = "shape = { kind = \"burst\", events = 400, within = \"10s\" }";
+const BURST: &str = "shape = { kind = \"burst\", events = 400, within = \"60s\" }";
 
 #[test]
 fn events_that_do_not_come_are_counted_and_whether_somebody_was_told() {
@@ -124,7 +124,7 @@ fn events_that_do_not_come_are_counted_and_whether_somebody_was_told() {
     );
     let load = honest.load.as_ref().unwrap();
     assert_eq!((load.answered, load.failed), (1600, 0));
-    assert!(load.millis("p99").unwrap() < 10_000.0, "{load:?}");
+    assert!(load.millis("p99").unwrap() < 60_000.0, "{load:?}");
     assert!(honest.checked.during > 0, "{:?}", honest.checked);
 
     let loses = of(&runs, "tunnel-loses").delivery.unwrap();
@@ -141,7 +141,7 @@ fn events_that_do_not_come_are_counted_and_whether_somebody_was_told() {
 
 #[test]
 fn subscribers_of_websockets_get_everything_at_a_rate() {
-    let load = "shape = { kind = \"events\", rate = 100, duration = \"300ms\" }";
+    let load = "shape = { kind = \"events\", rate = 100, duration = \"300ms\" }\nsettle = \"10s\"";
     let runs = measured(
         "events-rate",
         &["tunnel"],

@@ -7,7 +7,7 @@ use ogive_bench::{
 
 use crate::helpers::{STALL, campaign};
 
-const SHORT: &str = "shape = { kind = \"rate\", rate = 100, duration = \"1s\" }";
+const SHORT: &str = "shape = { kind = \"rate\", rate = 100, duration = \"1s\" }\nsettle = \"10s\"";
 
 fn of<'a>(runs: &'a [Run], gateway: &str, round: u32) -> Option<&'a Run> {
     runs.iter()
@@ -157,7 +157,7 @@ fn verdicts_fit_behaviours_and_reach_the_report() {
 
 #[test]
 fn a_stall_is_paid_for_by_everybody_who_would_have_asked() {
-    let load = "shape = { kind = \"rate\", rate = 100, duration = \"3s\" }\nconnections_max = 1";
+    let load = "shape = { kind = \"rate\", rate = 100, duration = \"3s\" }\nconnections_max = 1\nsettle = \"10s\"";
     let (_, runs, _) = campaign("stall", &["stalls"], load);
     let run = of(&runs, "stalls", 1).unwrap();
     assert_eq!(run.verdict, Verdict::Ok);

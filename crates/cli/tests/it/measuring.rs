@@ -7,7 +7,9 @@ use serde_json::Value;
 use crate::process::{folder, run};
 
 /// Numbers of scenarios, and what they become here.
-const SMALLER: [(&str, &str); 12] = [
+const SMALLER: [(&str, &str); 14] = [
+    // On a busy machine events may take long.
+    ("within = \"30s\"", "within = \"60s\""),
     ("count = 1000", "count = 5"),
     ("count = 2000", "count = 5"),
     ("count = 10", "count = 3"),
@@ -15,11 +17,12 @@ const SMALLER: [(&str, &str); 12] = [
     ("rate = 5,", "rate = 50,"),
     ("events = 100000", "events = 300"),
     ("clients = 20", "clients = 2"),
-    ("\"20s\"", "\"500ms\""),
+    ("\"20s\"", "\"3s\""),
     ("\"30s\"", "\"300ms\""),
     ("warmup = \"2s\"", "warmup = \"0s\""),
+    ("warmup = \"0s\"", "warmup = \"0s\"\nsettle = \"10s\""),
     ("duration = \"2s\"", "duration = \"100ms\""),
-    ("\"100ms\" }\n\n[load]", "\"30ms\" }\n\n[load]"),
+    ("\"100ms\" }\n\n[load]", "\"1s\" }\n\n[load]"),
 ];
 
 /// A lab with this gateway alone, and scenarios of events and of answers in parts.
@@ -75,8 +78,8 @@ fn scenarios_of_events_and_of_answers_in_parts_can_be_run() {
         let metric = |of: &str| row["metrics"][of]["median"].as_f64();
         assert!(metric("p50").is_some_and(|p50| p50 > 0.0), "{name} {row}");
         if name == "defer-first-part" {
-            // The rest is held back for 30 ms.
-            assert!(metric("whole").is_some_and(|ms| ms >= 30.0), "{row}");
+            // The rest is held back for a second.
+            assert!(metric("whole").is_some_and(|ms| ms >= 1e3), "{row}");
             assert!(metric("p50") < metric("whole"), "{row}");
             continue;
         }
