@@ -37,5 +37,5 @@ case $target in
 esac
 
 exec "$build/$host/release/$target" \
-    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len="$longest" -print_final_stats=1 \
+    -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -max_len="$longest" -print_final_stats=1 \
     -artifact_prefix="$artifacts/" $dictionary "$@" "$corpus" "$here/seeds/$target"

@@ -12,6 +12,8 @@ import { chromium } from 'playwright-core';
 const [ogive, program, screenshot] = process.argv.slice(2);
 const executablePath = execFileSync('which', [program], { encoding: 'utf8' }).trim();
 const running = [];
+// Milliseconds that anything may take; a machine may be slow.
+const PATIENCE = 120_000;
 // Starts ogive and gives the first URL behind `word` in what it prints.
 const start = (args, word) => new Promise((resolve, reject) => {
   const child = spawn(ogive, args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -35,10 +37,12 @@ writeFileSync(subgraph, sdl('early'));
 const profile = mkdtempSync(join(tmpdir(), 'ogive-browser-'));
 const browser = await chromium.launchPersistentContext(profile, {
   executablePath,
+  timeout: PATIENCE,
   viewport: { width: 1500, height: 900 },
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
     '--disable-component-update', '--disable-sync'],
 });
+browser.setDefaultTimeout(PATIENCE);
 let failed = 0;
 let passed = 0;
 const check = (name, holds) => {

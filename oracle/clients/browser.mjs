@@ -13,6 +13,7 @@ export async function browser({ usual, uploads, asked }, events, home, executabl
   const profile = mkdtempSync(join(tmpdir(), 'ogive-browser-'));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
+    timeout: PATIENCE,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
       '--disable-component-update', '--disable-sync'],
   });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Milliseconds that anything may take; a step that takes longer has failed. */
-export const PATIENCE = 20_000;
+export const PATIENCE = 120_000;
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 export const folder = mkdtempSync(join(tmpdir(), 'ogive-clients-'));

@@ -6,7 +6,7 @@ import { meros } from 'meros/browser';
 
 const DEFERRED = '{ shop { name ... @defer(label: "more") { owner { name } } } }';
 const STREAMED = '{ maybe @stream(initialCount: 1, label: "rest") { id name } }';
-const PATIENCE = 20_000;
+const PATIENCE = 120_000;
 const late = what => new Promise((_, reject) => setTimeout(() => reject(new Error(`${what} takes too long`)), PATIENCE).unref());
 
 /** All that Apollo Client tells of a query. */

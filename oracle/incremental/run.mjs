@@ -16,7 +16,7 @@ if (!binary) {
   console.error('usage: node run.mjs OGIVE_BINARY [OPERATIONS] [SEED]');
   process.exit(2);
 }
-const PATIENCE = 20_000;
+const PATIENCE = 120_000;
 
 let state = Number(seed) >>> 0;
 /** A number below `n` (mulberry32). */

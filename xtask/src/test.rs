@@ -129,7 +129,7 @@ impl Run<'_> {
             "python3 -m venv oracle/subscriptions/python",
         ) && self.step(
             "subscriptions: Python packages",
-            "oracle/subscriptions/python/bin/pip install --quiet --requirement oracle/subscriptions/requirements.txt",
+            "oracle/subscriptions/python/bin/pip install --quiet --timeout 120 --requirement oracle/subscriptions/requirements.txt",
         );
     }
 
