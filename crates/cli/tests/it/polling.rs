@@ -359,7 +359,7 @@ fn it_listens_while_the_first_supergraph_is_on_its_way() {
             "slow.yaml",
             format!(
                 "listen: 127.0.0.1:0\nsupergraph: {{ url: '{}', when_missing: wait, poll_interval: 1h, \
-                 last_known_good: '{}' }}\n",
+                 request_timeout: 10m, last_known_good: '{}' }}\n",
                 registry.url(),
                 kept.display()
             ),
