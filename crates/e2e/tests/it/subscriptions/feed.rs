@@ -15,7 +15,7 @@ use std::{
 use ogive_testbase::subgraph::{answer, read_request};
 
 /// A test that waits longer has failed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Feed {
     address: SocketAddr,

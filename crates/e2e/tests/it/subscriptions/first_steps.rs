@@ -40,7 +40,8 @@ fn the_first_steps_of_the_page_lead_to_what_it_prints() {
         sdl: schema.1,
     };
     let supergraph = compose(&[input], &ComposeOptions::default()).supergraph_sdl;
-    let config = config(gateway.1);
+    let mut config = config(gateway.1);
+    super::unhurried(&mut config);
     let served = Served::start(state(&supergraph.unwrap(), &config), &config);
     let (_, body) = asked.1.split_once("-d '").unwrap();
     let body: serde_json::Value =

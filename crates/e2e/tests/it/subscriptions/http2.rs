@@ -130,7 +130,7 @@ fn what_is_no_request_for_a_websocket_is_refused_as_over_http1() {
 
 #[test]
 fn they_are_told_when_the_process_stops() {
-    let mut graph = Streamed::with("");
+    let mut graph = Streamed::with("http: { connection_shutdown_timeout: 30s }\n");
     run(async {
         let mut sender = connect(&graph).await;
         let mut client = open(&mut sender).await;

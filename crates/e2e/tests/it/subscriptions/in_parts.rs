@@ -12,7 +12,9 @@ use crate::{
     incremental::{QUERY, held_back, is_known},
 };
 
-const YAML: &str = "subscription: { enabled: true }\n";
+/// No heartbeat comes between, and nobody is sent away, however slow the machine is.
+const YAML: &str = "subscription: { enabled: true, client: { heartbeat_interval: 10m, websocket: { \
+     connection_init_timeout: 10m } } }\n";
 
 async fn client(graph: &Graph, headers: &str) -> Client {
     let (status, found, stream, handshake) = upgrade_at(graph.address(), MODERN, headers).await;

@@ -22,7 +22,7 @@ pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
         .enable_all()
         .build()
         .unwrap();
-    let bounded = async { tokio::time::timeout(Duration::from_secs(30), test).await };
+    let bounded = async { tokio::time::timeout(Duration::from_secs(180), test).await };
     runtime.block_on(bounded).expect("took too long")
 }
 
@@ -159,7 +159,7 @@ fn events_arrive_in_order_whether_the_socket_takes_them_at_once_or_later() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(path);
     let _ = std::fs::remove_file(&path);
     let graph = Streamed::with(&format!(
-        "  queue_capacity: 100000\n  queue_bytes: 64MiB\ntelemetry: {{ access_log: {{ enabled: true, \
+        "  queue_capacity: 100000\n  queue_bytes: 64MiB\nhttp: {{ write_timeout: 10m }}\ntelemetry: {{ access_log: {{ enabled: true, \
          format: text, path: '{}', fields: [status, events, end] }} }}\n",
         path.display()
     ));
@@ -322,7 +322,7 @@ fn headers_may_come_with_the_introduction() {
 #[test]
 fn a_reload_and_the_end_of_the_process_close_with_codes_on_which_clients_come_back() {
     let mut graph =
-        Streamed::with("  reload_window: 0s\nhttp:\n  connection_shutdown_timeout: 4s\n");
+        Streamed::with("  reload_window: 0s\nhttp:\n  connection_shutdown_timeout: 30s\n");
     run(async {
         let mut client = Client::open(&graph, MODERN).await;
         client.subscribe("1", "subscription { counted }").await;
@@ -385,7 +385,7 @@ fn a_subscription_ends_with_the_api_key_of_its_caller() {
     let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     // Of `abc`.
     let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    let keys = json!({"keys": {"a": {"sha256": digest, "expires": now + 5}}});
+    let keys = json!({"keys": {"a": {"sha256": digest, "expires": now + 20}}});
     let path = folder.write("keys.json", &keys.to_string());
     let graph = Streamed::with(&format!(
         "authentication:\n  router:\n    api_keys:\n      file: '{}'\n      header_name: x-api-key\n",
@@ -493,7 +493,7 @@ fn a_fresh_token_in_a_ping_keeps_operations_beyond_the_end_of_the_first_one() {
     run(async {
         let mut renewing = Client::connect(&graph, MODERN).await;
         renewing
-            .say(json!({"type": "connection_init", "payload": token("a", 3)}))
+            .say(json!({"type": "connection_init", "payload": token("a", 20)}))
             .await;
         assert_eq!(renewing.hear().await["type"], "connection_ack");
         renewing
@@ -502,7 +502,7 @@ fn a_fresh_token_in_a_ping_keeps_operations_beyond_the_end_of_the_first_one() {
         let mut source = graph.feed.opened();
         let mut other = Client::connect(&graph, MODERN).await;
         other
-            .say(json!({"type": "connection_init", "payload": token("b", 3)}))
+            .say(json!({"type": "connection_init", "payload": token("b", 20)}))
             .await;
         assert_eq!(other.hear().await["type"], "connection_ack");
         other.subscribe("1", "subscription { counted }").await;

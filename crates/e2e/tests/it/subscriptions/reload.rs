@@ -200,7 +200,7 @@ fn what_waits_for_its_source_while_another_schema_comes_goes_on() {
 
 #[test]
 fn clients_of_a_process_that_stops_come_back_and_are_served_by_another() {
-    let mut graph = Streamed::with("http:\n  connection_shutdown_timeout: 2s\n");
+    let mut graph = Streamed::with("http:\n  connection_shutdown_timeout: 30s\n");
     let number = 40;
     let address = graph.served.address;
     let parts: Vec<Client> = (0..number)

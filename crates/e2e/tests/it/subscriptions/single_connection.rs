@@ -191,7 +191,7 @@ fn there_are_only_so_many_streams_and_operations() {
     graph.wait_for_open(0);
     let since = Instant::now();
     while ask(graph.served.address, "PUT", "", "", "").status != 201 {
-        assert!(since.elapsed().as_secs() < 20);
+        assert!(since.elapsed().as_secs() < 60);
     }
 }
 
@@ -238,7 +238,7 @@ fn answers_that_wait_in_a_stream_count_as_memory_until_they_are_written() {
     }
     let since = Instant::now();
     while graph.served.gateway.memory().used() > 100_000 {
-        assert!(since.elapsed().as_secs() < 20);
+        assert!(since.elapsed().as_secs() < 60);
     }
     assert_eq!(operate(address, &token, "x", "{ping}").status, 202);
     stream.until(&over("x"));
@@ -265,7 +265,7 @@ fn variables_of_subscriptions_count_as_memory_until_they_end() {
     drop(stream);
     let since = Instant::now();
     while graph.served.gateway.memory().used() > 100_000 {
-        assert!(since.elapsed().as_secs() < 20);
+        assert!(since.elapsed().as_secs() < 60);
     }
     let token = reserve(address, "");
     let _stream = open(address, &token, "");
@@ -290,7 +290,7 @@ fn a_token_that_nobody_uses_is_forgotten() {
     let token = reserve(graph.served.address, "");
     let since = Instant::now();
     while operate(graph.served.address, &token, "1", "{ping}").status != 404 {
-        assert!(since.elapsed().as_secs() < 20);
+        assert!(since.elapsed().as_secs() < 60);
     }
 }
 
@@ -338,7 +338,7 @@ fn a_token_is_of_whoever_reserved_it() {
 #[test]
 fn a_stream_ends_without_a_word_when_its_client_should_come_back() {
     let mut graph =
-        Streamed::with("  reload_window: 0s\nhttp:\n  connection_shutdown_timeout: 2s\n");
+        Streamed::with("  reload_window: 0s\nhttp:\n  connection_shutdown_timeout: 30s\n");
     let token = reserve(graph.served.address, "");
     let stream = open(graph.served.address, &token, "");
     assert_eq!(
@@ -372,7 +372,9 @@ fn what_is_deferred_comes_in_parts() {
         ("", false),
         ("accept: application/json;incrementalSpec=v0.2\r\n", true),
     ] {
-        let (graph, inventory) = held_back("subscription: { enabled: true }\n");
+        let (graph, inventory) = held_back(
+            "subscription: { enabled: true, client: { heartbeat_interval: 10m, single_connection: { reservation_timeout: 10m } } }\n",
+        );
         let address = graph.address();
         let token = reserve(address, "");
         let mut stream = open(address, &token, "");

@@ -216,7 +216,8 @@ async fn violates(graph: &Streamed, fault: &str) -> Client {
 fn play(case: &StreamCase) {
     let graph = Streamed::with(match case.fault {
         "says nothing behind the upgrade" => {
-            "  client: { websocket: { connection_init_timeout: 20ms } }\n"
+            // Long enough for the other client.
+            "  client: { websocket: { connection_init_timeout: 9s } }\n"
         }
         "never says anything again (half-open)" => "  client: { heartbeat_interval: 20ms }\n",
         "sends a message in a thousand fragments" => "",
