@@ -76,13 +76,16 @@ fn subscribed(mode: &str, faults: &[&str]) -> String {
 
 fn mode(protocol: &str) -> String {
     format!(
-        "  max_reconnect_attempts: 0\n  mode: {{ passthrough: {{ all: {{ protocol: {protocol} }} }} }}\n"
+        "  max_reconnect_attempts: 0\n  mode: {{ passthrough: {{ all: {{ protocol: {protocol}, acknowledge_timeout: 60s }} }} }}\n"
     )
 }
 
-fn called_back() -> String {
-    "  max_reconnect_attempts: 0\n  mode: { callback: { public_url: 'http://h', subgraphs: [users], heartbeat_interval: 300ms } }\n"
-        .to_owned()
+/// A subgraph that is busy for three heartbeats is lost.
+fn called_back(heartbeat: &str) -> String {
+    format!(
+        "  max_reconnect_attempts: 0\n  mode: {{ callback: {{ public_url: 'http://h', subgraphs: [users], heartbeat_interval: {heartbeat} }}, \
+         passthrough: {{ all: {{ acknowledge_timeout: 60s }} }} }}\n"
+    )
 }
 
 #[test]
@@ -95,7 +98,8 @@ fn events_arrive_whichever_protocol_the_subgraph_speaks() {
         "multipart",
     ];
     let modes = protocols.map(|protocol| (protocol, mode(protocol)));
-    for (protocol, mode) in modes.into_iter().chain([("callback", called_back())]) {
+    let called = ("callback", called_back("60s"));
+    for (protocol, mode) in modes.into_iter().chain([called]) {
         let answer = subscribed(&mode, &[]);
         let names = answer.split("\"name\":\"").skip(1).map(|rest| &rest[..3]);
         let names: Vec<&str> = names.collect();
@@ -109,7 +113,9 @@ fn events_arrive_whichever_protocol_the_subgraph_speaks() {
 fn a_stream_that_is_lost_is_an_error_with_a_code() {
     let protocols = ["graphql_ws", "graphql_transport_ws", "sse", "multipart"];
     let modes = protocols.map(|protocol| (protocol, mode(protocol)));
-    for (protocol, mode) in modes.into_iter().chain([("callback", called_back())]) {
+    // Nothing else tells that one is gone that calls back; the two events come before.
+    let called = ("callback", called_back("4s"));
+    for (protocol, mode) in modes.into_iter().chain([called]) {
         let answer = subscribed(&mode, &["drop@3"]);
         assert_eq!(
             answer.matches("\"name\"").count(),
