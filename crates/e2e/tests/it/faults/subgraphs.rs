@@ -1,6 +1,6 @@
 //! One subgraph of three has a fault; the others' data survives.
 
-use std::net::TcpListener;
+use std::net::SocketAddr;
 
 use ogive_net::encoding::{Encoding, encode};
 use serde_json::{Value, json};
@@ -52,11 +52,8 @@ fn cost(cost: &str) -> Toxic {
 /// Refused connections.
 fn nobody() -> Toxic {
     let mut toxic = raw("");
-    // A port that was free a moment ago.
-    toxic.address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    // A port at which nobody listens, nor begins to.
+    toxic.address = SocketAddr::from(([127, 0, 0, 1], 1));
     toxic
 }
 
@@ -133,14 +130,23 @@ pub(super) const SHAPING: &str = "http: { workers: 1 }\n\
 /// What an operation may take over from itself; the default last.
 const REUSE: [&str; 3] = ["off", "entities", "all"];
 
+/// The same for a subgraph that answers at once, which must not be late because the machine is busy.
+pub(super) fn unhurried() -> String {
+    SHAPING.replace("timeout: 150ms", "timeout: 60s")
+}
+
+/// What a fault needs.
+pub(super) fn shaping(case: &Case) -> String {
+    match case.seen {
+        TIMEOUT => SHAPING.to_owned(),
+        _ => unhurried(),
+    }
+}
+
 /// The demo graph with the fault in one subgraph.
 fn served(case: &Case, reuse: &str) -> (Graph, Toxic) {
     let subgraph = (case.subgraph)();
-    // A subgraph that answers at once must not be late because the machine is busy.
-    let shaping = match case.seen {
-        TIMEOUT => SHAPING.to_owned(),
-        _ => SHAPING.replace("timeout: 150ms", "timeout: 20s"),
-    };
+    let shaping = shaping(case);
     let graph = Graph::with(&format!(
         "override_subgraph_url: {{ inventory: '{}' }}\nexecution: {{ reuse: {reuse} }}\n{shaping}",
         subgraph.url()
