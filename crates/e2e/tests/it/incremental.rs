@@ -21,7 +21,7 @@ pub(crate) const QUERY: &str =
 const OF_2022: &str = "multipart/mixed;deferSpec=20220824, application/json";
 const CURRENT: &str = "multipart/mixed;incrementalSpec=v0.2, application/json";
 /// A test that waits longer has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn held_back(yaml: &str) -> (Graph, ManualSubgraph) {
     let inventory = ManualSubgraph::start();
