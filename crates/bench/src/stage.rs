@@ -389,7 +389,7 @@ fn wait(
         match http::once(address, question, ASK_PATIENCE) {
             Ok(answer) if (200..300).contains(&answer.status) => return Ok(()),
             Ok(answer) => last = format!("status {}", answer.status),
-            Err(error) if error.kind() != std::io::ErrorKind::ConnectionRefused => {
+            Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
                 last = error.to_string()
             }
             Err(_) => {}

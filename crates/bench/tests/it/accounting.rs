@@ -33,7 +33,6 @@ fn cpu_and_memory_of_a_known_process_are_measured() {
         log: log.clone(),
         cpus: cpus[..1].to_vec(),
         memory: Some(1 << 30),
-        ..Program::default()
     })
     .unwrap();
     assert!(burning.memory_limit.is_some());

@@ -103,7 +103,7 @@ impl Client {
             return true;
         }
         let patience = self.stream.read_timeout().unwrap();
-        let moment = std::time::Duration::from_millis(20);
+        let moment = Duration::from_millis(20);
         self.stream.set_read_timeout(Some(moment)).unwrap();
         let found = self.stream.peek(&mut [0]).is_ok();
         self.stream.set_read_timeout(patience).unwrap();
@@ -468,7 +468,7 @@ fn flooded(
         counts.events == EVENTS as u64 || counts.overflows > 0
     };
     while !is_over(graph.served.gateway.subscriptions()) {
-        assert!(since.elapsed() < std::time::Duration::from_secs(60));
+        assert!(since.elapsed() < Duration::from_secs(60));
         std::thread::yield_now();
     }
     assert!(feed.is_quiet());
