@@ -4,6 +4,7 @@ use std::{
     io::{BufRead, BufReader},
     net::TcpListener,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
     time::{Duration, Instant},
 };
 
@@ -44,16 +45,38 @@ impl Drop for Redis {
     }
 }
 
+/// A port that nobody uses. It is below those that the operating system gives away by itself, so that nobody has it either
+/// while its server is away.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 200) as u16 * 100;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A gateway of its own, as another process is one.
 fn gateway(port: u16, more: &str) -> Graph {
     Graph::with(&format!(
-        "store: {{ redis: {{ urls: ['redis://127.0.0.1:{port}'], namespace: mine, timeout: 5s }} }}\n{more}"
+        "store: {{ redis: {{ urls: ['redis://127.0.0.1:{port}'], namespace: mine, timeout: 20s }} }}\n{more}"
     ))
+}
+
+/// Waits until so many gateways have said that they are there: whoever has not found Redis counts alone.
+fn until_there(port: u16, gateways: usize) {
+    let started = Instant::now();
+    loop {
+        let mut command = Command::new("redis-cli");
+        command.args(["-p", &port.to_string(), "zcard", "mine:processes"]);
+        let said = command.output().unwrap().stdout;
+        if String::from_utf8_lossy(&said).trim() == gateways.to_string() {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{said:?}");
+    }
 }
 
 fn limited(port: u16, rate: &str) -> Graph {
@@ -113,6 +136,7 @@ fn four_gateways_keep_a_rate_together_and_go_on_when_redis_is_killed() {
     let limit = requests / 2;
     let rate = format!("capacity: {limit}, interval: 10h");
     let gateways = [(); 4].map(|()| limited(port, &rate));
+    until_there(port, gateways.len());
     let each = |count| count == requests / 4;
     let passed = pass(&gateways, each);
     let tolerated = limit / 100;
@@ -185,6 +209,7 @@ fn a_document_that_one_gateway_was_told_is_known_to_all_and_asked_for_again_with
     let port = redis.port;
     let apq = "apq: { enabled: true, router: { cache: { storage: redis, ttl: 1h } } }";
     let gateways = [gateway(port, apq), gateway(port, apq), gateway(port, apq)];
+    until_there(port, gateways.len());
     let unknown = |text: &str| text.contains("PersistedQueryNotFound");
     assert!(unknown(&persisted(&gateways[1], "")));
     let answered = "{\"data\":{\"__typename\":\"Query\"}}";
@@ -219,6 +244,7 @@ fn a_rate_of_a_subgraph_is_shared_through_redis() {
     let rate = "traffic_shaping: { subgraphs: { products: { rate_limits: \
                 [{ name: shop, capacity: 5, interval: 10h, storage: redis }] } } }";
     let gateways = [(); 2].map(|()| gateway(redis.port, rate));
+    until_there(redis.port, gateways.len());
     let ask = |graph: &Graph| {
         let body = br#"{"query":"{ topProducts(first: 1) { name } }"}"#;
         let json = ("content-type", "application/json");

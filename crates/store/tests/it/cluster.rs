@@ -51,7 +51,7 @@ fn a_cluster_of_three_counts_as_one_server_does() {
     let one = || {
         let mut options = options(vec![a.url(), c.url()]);
         options.topology = Topology::Cluster;
-        Process::new(options)
+        Process::new(options).connected()
     };
     let processes = [one(), one()];
     let all = passed(&processes, 3_000, quota(1_000, 36_000));
@@ -72,7 +72,7 @@ fn sentinels_say_where_the_server_is_and_which_one_takes_its_place() {
     let one = || {
         let mut options = options(vec![sentinel.url()]);
         options.topology = Topology::Sentinel("mymaster".to_owned());
-        Process::new(options)
+        Process::new(options).connected()
     };
     let processes = [one(), one()];
     let quota = quota(100, 36_000);
@@ -89,9 +89,7 @@ fn sentinels_say_where_the_server_is_and_which_one_takes_its_place() {
     // No request waits for what follows.
     let during = passed(&processes, 20, quota);
     sentinel.has_said("+switch-master");
-    processes.iter().for_each(|process| {
-        process.until(false);
-    });
+    processes.iter().for_each(Process::until_connected);
     // The replica knows what was taken.
     let after = passed(&processes, 300, quota);
     let all = before + during + after;

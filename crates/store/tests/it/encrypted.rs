@@ -67,7 +67,7 @@ fn a_server_is_trusted_by_its_authority_and_shown_a_certificate() {
         Process::new(options)
     };
     let quota = quota(100, 36_000);
-    let good = one(&authority, Some((&certificate, &key)));
+    let good = one(&authority, Some((&certificate, &key))).connected();
     assert_eq!(passed(std::slice::from_ref(&good), 150, quota), 100);
     assert!(!good.store.is_away());
     // Others count by themselves: nobody knows whom they speak to, or who they are.

@@ -22,7 +22,8 @@ fn a_server_that_goes_away_lets_no_more_pass_than_what_was_leased_and_is_found_a
     let Some(server) = Server::start(free_port(), &[]) else {
         return left_out(MISSING);
     };
-    let processes = [Process::at(server.url()), Process::at(server.url())];
+    let one = || Process::at(server.url()).connected();
+    let processes = [one(), one()];
     let quota = quota(1_000, 36_000);
     assert_eq!(passed(&processes, 400, quota), 400);
     let port = server.port;
@@ -33,7 +34,7 @@ fn a_server_that_goes_away_lets_no_more_pass_than_what_was_leased_and_is_found_a
     // It comes back without what it knew: one more burst, and it is counted together again.
     let server = Server::start(port, &[]);
     assert!(server.is_some());
-    processes.iter().for_each(|process| process.until(false));
+    processes.iter().for_each(Process::until_connected);
     let after = passed(&processes, 3_000, quota);
     assert!((990..=1_010).contains(&after), "{after}");
 }
@@ -43,7 +44,7 @@ fn a_key_that_was_idle_is_served_when_the_server_goes_away() {
     let Some(server) = Server::start(free_port(), &[]) else {
         return left_out(MISSING);
     };
-    let one = Process::at(server.url());
+    let one = Process::at(server.url()).connected();
     let mut quota = quota(100, 1);
     quota.interval = Duration::from_millis(50);
     assert!(wait(one.take(7, &quota, 1)).is_some());
@@ -77,7 +78,7 @@ fn a_server_that_stands_still_is_waited_for_once() {
     assert!(wait(one.store.get("document:a")).is_err());
     // Once a tenth of a second, and not a thousand times.
     let elapsed = started.elapsed();
-    assert!(elapsed < Duration::from_secs(10), "{elapsed:?}");
+    assert!(elapsed < Duration::from_secs(60), "{elapsed:?}");
     server.signal("-CONT");
     one.until(false);
     assert!(wait(one.take(1, &quota, 1)).is_some());

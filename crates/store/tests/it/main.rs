@@ -26,7 +26,8 @@ fn options(urls: Vec<String>) -> StoreOptions {
         password: None,
         tls: StoreTls::default(),
         namespace: "test".to_owned(),
-        timeout: Duration::from_secs(5),
+        // Where a server is there, nobody does without it only because the machine is busy.
+        timeout: Duration::from_secs(20),
     }
 }
 
@@ -54,6 +55,20 @@ impl Process {
         let name = || format!("rate:{key}").into();
         let (left, taken) = self.rates.take(key, name, quota, units).await;
         left.is_ok().then_some(taken)
+    }
+
+    /// Waits until Redis is found and answers: whoever has not found it counts alone.
+    fn connected(self) -> Self {
+        self.until_connected();
+        self
+    }
+
+    fn until_connected(&self) {
+        let started = Instant::now();
+        while wait(self.store.get("nothing")).is_err() {
+            assert!(started.elapsed() < Duration::from_secs(60));
+            std::thread::yield_now();
+        }
     }
 
     /// Waits until it is known whether Redis answers.

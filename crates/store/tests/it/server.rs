@@ -5,7 +5,10 @@ use std::{
     net::TcpListener,
     path::Path,
     process::{Child, Command, Stdio},
-    sync::mpsc::{Receiver, channel},
+    sync::{
+        atomic::{AtomicU16, Ordering},
+        mpsc::{Receiver, channel},
+    },
     time::Duration,
 };
 
@@ -16,10 +19,17 @@ pub(crate) struct Server {
     lines: Receiver<String>,
 }
 
-/// A port that nobody uses.
+/// A port that nobody uses. It is below those that the operating system gives away by itself, so that nobody has it either
+/// while its server is away.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 200) as u16 * 100;
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 impl Server {
@@ -43,7 +53,7 @@ impl Server {
     pub(crate) fn sentinel(port: u16, file: &Path, watched: u16) -> Option<Server> {
         let text = format!(
             "port {port}\nbind 127.0.0.1\nsentinel monitor mymaster 127.0.0.1 {watched} 1\n\
-             sentinel down-after-milliseconds mymaster 300\n"
+             sentinel down-after-milliseconds mymaster 3000\n"
         );
         std::fs::write(file, text).unwrap();
         Server::run(

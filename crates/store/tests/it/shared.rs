@@ -1,6 +1,6 @@
 //! One server: the rate is kept by all together, and documents are found by all.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ogive_testbase::left_out;
 
@@ -41,10 +41,10 @@ fn four_processes_let_pass_what_the_rate_says() {
         let mut options = options(vec![server.url()]);
         options.username = Some("ogive".to_owned());
         options.password = Some("secret".to_owned());
-        Process::new(options)
+        Process::new(options).connected()
     };
     let processes = [one(), one(), one(), one()];
-    let passed = passed(&processes, 20_000, quota(10_000, 3_600));
+    let passed = passed(&processes, 20_000, quota(10_000, 360_000));
     assert!((9_900..=10_100).contains(&passed), "{passed}");
     assert!(processes.iter().all(|process| !process.store.is_away()));
 }
@@ -54,8 +54,8 @@ fn one_process_alone_gets_all_of_it() {
     let Some(server) = Server::start(free_port(), &[]) else {
         return left_out(MISSING);
     };
-    let one = Process::at(server.url());
-    assert_eq!(passed(&[one], 1_500, quota(1_000, 36_000)), 1_000);
+    let one = Process::at(server.url()).connected();
+    assert_eq!(passed(&[one], 1_500, quota(1_000, 360_000)), 1_000);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn most_requests_are_served_from_what_is_leased() {
     let Some(server) = Server::start(free_port(), &[]) else {
         return left_out(MISSING);
     };
-    let one = Process::at(server.url());
+    let one = Process::at(server.url()).connected();
     assert_eq!(passed(&[one], 5_000, quota(100_000, 36_000)), 5_000);
     let told = server.tell(&["info", "commandstats"]);
     let calls = told.lines().find(|line| line.starts_with("cmdstat_set:"));
@@ -76,7 +76,7 @@ fn what_is_given_back_can_be_taken_again_but_not_after_time_has_given_it_back() 
     let Some(server) = Server::start(free_port(), &[]) else {
         return left_out(MISSING);
     };
-    let one = Process::at(server.url());
+    let one = Process::at(server.url()).connected();
     let long = quota(100, 36_000);
     wait(async {
         let mut taken = Vec::new();
@@ -92,14 +92,25 @@ fn what_is_given_back_can_be_taken_again_but_not_after_time_has_given_it_back() 
             assert!(one.take(7, &long, 1).await.is_some());
         }
         assert!(one.take(7, &long, 1).await.is_none());
-        // All of it comes free in ten milliseconds.
+        // All of it comes free in a tenth of a second.
         let mut short = quota(100, 1);
-        short.interval = Duration::from_millis(10);
+        short.interval = Duration::from_millis(100);
         let taken = one.take(8, &short, 100).await.unwrap();
-        while one.take(8, &short, 100).await.is_none() {}
-        let before = one.take(8, &short, 100).await.is_some();
-        one.rates.give_back(&taken, 100);
-        assert!(!before || one.take(8, &short, 100).await.is_none());
+        let since = Instant::now();
+        while since.elapsed() <= short.interval {}
+        // Somebody else has all of it by now, and there is nothing to be given back; unless the machine is so busy that all
+        // has come free once more.
+        loop {
+            let since = Instant::now();
+            if one.take(8, &short, 100).await.is_none() {
+                continue;
+            }
+            one.rates.give_back(&taken, 100);
+            if one.take(8, &short, 100).await.is_none() {
+                break;
+            }
+            assert!(since.elapsed() > short.interval / 2, "it came back twice");
+        }
     });
 }
 
@@ -108,11 +119,12 @@ fn what_one_process_keeps_another_one_finds() {
     let Some(server) = Server::start(free_port(), &[]) else {
         return left_out(MISSING);
     };
-    let (one, other) = (Process::at(server.url()), Process::at(server.url()));
+    let one = Process::at(server.url()).connected();
+    let other = Process::at(server.url()).connected();
     wait(async {
         assert_eq!(other.store.get("document:a").await.unwrap(), None);
         one.store
-            .put("document:a", "{ a }".to_owned(), Duration::from_secs(60));
+            .put("document:a", "{ a }".to_owned(), Duration::from_secs(600));
         while other.store.get("document:a").await.unwrap().as_deref() != Some("{ a }") {}
     });
     assert!(
@@ -121,7 +133,7 @@ fn what_one_process_keeps_another_one_finds() {
             .trim()
             .parse::<u32>()
             .unwrap()
-            > 50
+            > 500
     );
 }
 
@@ -130,7 +142,7 @@ fn what_is_too_much_now_or_ever_keeps_nobody_out_who_wants_less() {
     let Some(server) = Server::start(free_port(), &[]) else {
         return left_out(MISSING);
     };
-    let one = Process::at(server.url());
+    let one = Process::at(server.url()).connected();
     let quota = quota(100, 36_000);
     wait(async {
         assert!(one.take(7, &quota, 101).await.is_none());
