@@ -4,20 +4,22 @@ use std::{
     io::{ErrorKind, Read, Write},
     net::{TcpListener, TcpStream},
     thread,
+    time::Instant,
 };
 
 use crate::{
     authorization::{self, ENFORCE},
     graph::Graph,
-    http_client::{Connection, post_with, request},
+    http_client::{Connection, PATIENCE, post_with, request},
 };
 
 const QUERY: &[u8] = br#"{"query":"{ me { name } }"}"#;
 /// One worker, because work is shared within a worker.
-const ONE: &str = "http: { workers: 1 }\nheaders: { all: { request: [{ propagate: { named: authorization } }] } }\n";
+const ONE: &str = "http: { workers: 1, header_read_timeout: 10m }\nheaders: { all: { request: [{ propagate: { named: authorization } }] } }\n";
 const NO_REQUESTS: &str = "traffic_shaping: { all: { deduplicate_query: false } }\n";
-const OPERATIONS: &str =
-    "traffic_shaping: { all: { deduplicate_query: false }, router: { deduplicate_query: true } }\n";
+const OPERATIONS: &str = "traffic_shaping: { all: { timeout: 10m, deduplicate_query: false }, router: { timeout: 10m, deduplicate_query: true } }\n";
+/// Whoever waits is not given up, however long it takes until all have asked.
+const PATIENT: &str = "traffic_shaping: { all: { timeout: 10m }, router: { timeout: 10m } }\n";
 
 /// The subgraphs `accounts` and `reviews`, played by the test.
 struct Accounts(TcpListener);
@@ -105,6 +107,17 @@ impl Accounts {
     /// Whether nobody else is connecting.
     fn is_left_alone(&self) -> bool {
         self.connecting().is_none()
+    }
+    /// Somebody else who connects, in a moment.
+    fn next(&self) -> Option<Asked> {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if let Some(stream) = self.connecting() {
+                return Asked::read(stream);
+            }
+            thread::yield_now();
+        }
+        None
     }
     /// Somebody else who is connecting already.
     fn connecting(&self) -> Option<TcpStream> {
@@ -390,8 +403,7 @@ fn an_answer_that_was_made_for_one_client_is_given_to_nobody_else() {
             answer((0, first));
             // The others ask at once, not one after the other.
             settle(&mut client(&graph));
-            let asked = std::iter::from_fn(|| Asked::read(accounts.connecting()?));
-            let asked: Vec<Asked> = asked.collect();
+            let asked: Vec<Asked> = (1..VISITORS).map_while(|_| accounts.next()).collect();
             (1..).zip(asked).for_each(answer);
             let answers = clients.iter_mut().map(Connection::read);
             let mut seen: Vec<String> = answers
@@ -434,7 +446,7 @@ fn nobody_waits_for_an_answer_that_will_be_somebody_elses() {
         }
         let one = accounts.asked();
         settle(&mut client(&graph));
-        let other = accounts.connecting().and_then(Asked::read);
+        let other = accounts.next();
         assert!(other.is_some(), "one waits for the other: {operations}");
         answer(one, "a");
         other.map(|other| answer(other, "b"));
@@ -495,14 +507,16 @@ fn connections(wanted: usize) -> usize {
 #[test]
 fn no_answer_crosses_two_identities_under_load() {
     let n = connections(1_000);
-    for (yaml, of_each) in [("", 1), ("", 2), (OPERATIONS, 1), (OPERATIONS, 2)] {
+    for (yaml, of_each) in [(PATIENT, 1), (PATIENT, 2), (OPERATIONS, 1), (OPERATIONS, 2)] {
         let (graph, accounts) = Accounts::with(yaml);
+        accounts.warm(&graph, QUERY, &me("Ann"));
         let address = graph.address();
         let mut clients: Vec<Connection> = (0..n).map(|_| Connection::open(address)).collect();
         let identity = |at: usize| format!("Bearer {}", at % (n / of_each));
         thread::scope(|scope| {
             // Taken as they come, for a listener lets only so many wait.
             let accounts = &accounts;
+            let (tell, told) = std::sync::mpsc::channel();
             let asked = scope.spawn(move || {
                 let held: Vec<Asked> = (0..n / of_each).map(|_| accounts.asked()).collect();
                 let mut identities: Vec<&str> = held.iter().map(Asked::authorization).collect();
@@ -510,6 +524,8 @@ fn no_answer_crosses_two_identities_under_load() {
                 identities.dedup();
                 let n_identities = identities.len();
                 let mut n_asked = held.len();
+                // Everybody has asked.
+                told.recv().unwrap();
                 // The last ones first.
                 held.into_iter().rev().for_each(Asked::name_once);
                 // Whose turn came only when the one they would have joined had the answer asks as well.
@@ -522,6 +538,8 @@ fn no_answer_crosses_two_identities_under_load() {
             for (at, connection) in clients.iter_mut().enumerate() {
                 ask(connection, &identity(at), QUERY);
             }
+            settle(&mut client(&graph));
+            tell.send(()).unwrap();
             for (at, connection) in clients.iter_mut().enumerate() {
                 assert_eq!(connection.read().text(), me(&identity(at)));
             }
@@ -545,6 +563,7 @@ fn baggage_and_trace_state_tell_callers_apart() {
     let parent = |at| format!("00-4bf92f3577b34da6a3ce929d0e0e473{at}-00f067aa0ba902b7-01");
     for operations in ["", OPERATIONS] {
         let (graph, accounts) = Accounts::with(&format!("{operations}{tracing}"));
+        accounts.warm(&graph, QUERY, &me("Ann"));
         let ask = |parent: &str, header: (&str, &str)| {
             let mut connection = client(&graph);
             let headers = [
@@ -622,23 +641,39 @@ fn what_a_subgraph_said_anywhere_it_need_not_say_again() {
 fn callers_that_may_not_see_the_same_are_told_apart() {
     let (graph, accounts) =
         Accounts::changed(&format!("{OPERATIONS}{ENFORCE}"), authorization::RESTRICTED);
-    let mut clients = [client(&graph), client(&graph), client(&graph)];
     let claims = [r#"{"scopes":["people"]}"#, r#"{"scopes":[]}"#, "{}"];
     let body = br#"{"query":"{ me { name city } }"}"#;
-    for (connection, claims) in clients.iter_mut().zip(claims) {
+    let ask = |connection: &mut Connection, claims: &str| {
         let headers = [("content-type", "application/json"), ("x-claims", claims)];
         connection.write(&request("POST", "/graphql", &headers, body));
+    };
+    let answer = |asked: &Asked| {
+        if asked.text.contains("city") {
+            r#"{"data":{"me":{"name":"Ann","city":"Oslo"}}}"#
+        } else {
+            r#"{"data":{"me":{"name":"Ann"}}}"#
+        }
+    };
+    // As `Accounts::warm` does, for each of them.
+    for claims in claims {
+        let mut first = client(&graph);
+        ask(&mut first, claims);
+        let asked = accounts.asked();
+        let told = answer(&asked);
+        let _closed = asked.answer_with("connection: close\r\n", told);
+        first.read();
+    }
+    let mut clients = [client(&graph), client(&graph), client(&graph)];
+    for (connection, claims) in clients.iter_mut().zip(claims) {
+        ask(connection, claims);
     }
     // The two that may see the same share one operation.
     settle(&mut client(&graph));
     let asked = [accounts.asked(), accounts.asked()];
     assert!(accounts.is_left_alone());
     let _kept = asked.map(|asked| {
-        if asked.text.contains("city") {
-            asked.answer(r#"{"data":{"me":{"name":"Ann","city":"Oslo"}}}"#)
-        } else {
-            asked.answer(r#"{"data":{"me":{"name":"Ann"}}}"#)
-        }
+        let told = answer(&asked);
+        asked.answer(told)
     });
     let [one, two, three] = clients.map(|mut connection| connection.read().json());
     assert_eq!(
