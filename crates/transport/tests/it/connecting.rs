@@ -73,6 +73,8 @@ struct Silent {
 impl Silent {
     async fn at(address: SocketAddr) -> Silent {
         let socket = TcpSocket::new_v4().unwrap();
+        // Connections of others there may have ended a moment ago.
+        socket.set_reuseaddr(true).unwrap();
         socket.bind(address).unwrap();
         let listener = socket.listen(0).unwrap();
         Silent {

@@ -75,7 +75,7 @@ fn request(query: &str) -> SubgraphRequest {
 
 async fn next(events: &mut EventStream<'_>) -> Option<String> {
     let event = poll_fn(|cx| events.as_mut().poll_next(cx));
-    let event = tokio::time::timeout(Duration::from_secs(20), event).await;
+    let event = tokio::time::timeout(Duration::from_secs(60), event).await;
     let event = event.expect("an event in time")?.unwrap();
     Some(String::from_utf8(event.body.to_vec()).unwrap())
 }

@@ -213,11 +213,13 @@ async fn an_idle_timeout_of_nothing_keeps_nothing() {
 
 #[tokio::test]
 async fn a_closed_port_says_so_without_the_host() {
-    let server = Server::start(vec![]).await;
-    let (client, endpoint) = (Client::new(), endpoint(&server, Traffic::default()));
-    let address = server.address.to_string();
-    server.stop().await;
-    let error = send(&client, &endpoint, true).await.unwrap_err();
+    // Nobody listens there, and nobody else can have it.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let url = format!("http://{address}/");
+    let endpoint = Endpoint::new("products", &url, Traffic::default(), HeaderRules::default());
+    let error = send(&Client::new(), &endpoint, true).await.unwrap_err();
     assert_eq!(error.code, "SUBREQUEST_HTTP_ERROR");
     assert_eq!(
         error.message,

@@ -9,7 +9,6 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::watch,
-    task::JoinHandle,
 };
 
 /// What to do next on a connection. After the last act the connection is held until the client closes it.
@@ -47,7 +46,6 @@ struct Seen {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     seen: watch::Receiver<Seen>,
-    accepting: JoinHandle<()>,
 }
 
 impl Server {
@@ -60,7 +58,7 @@ impl Server {
         let (tell, seen) = watch::channel(Seen::default());
         let tell = Arc::new(tell);
         let script = Mutex::new(script.into_iter());
-        let accepting = tokio::spawn(async move {
+        tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let mut number = 0;
                 tell.send_modify(|seen| {
@@ -75,11 +73,7 @@ impl Server {
                 });
             }
         });
-        Server {
-            address,
-            seen,
-            accepting,
-        }
+        Server { address, seen }
     }
     pub(crate) fn connections(&self) -> usize {
         self.seen.borrow().connections
@@ -103,11 +97,6 @@ impl Server {
     pub(crate) async fn said(&self) {
         let mut seen = self.seen.clone();
         seen.wait_for(|s| s.said > 0).await.unwrap();
-    }
-    /// Frees the port.
-    pub(crate) async fn stop(self) {
-        self.accepting.abort();
-        let _ = self.accepting.await;
     }
 }
 

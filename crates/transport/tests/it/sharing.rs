@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// Longer than any test takes.
-const LONG: Duration = Duration::from_secs(60);
-/// The time of those who have little.
-const SHORT: Duration = Duration::from_millis(50);
+const LONG: Duration = Duration::from_secs(600);
+/// The time of those who have little: enough to ask.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// Asks for somebody who has so much time.
 async fn ask(

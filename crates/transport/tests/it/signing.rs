@@ -110,7 +110,7 @@ fn traffic(compression: Option<Encoding>) -> Traffic {
     Traffic {
         compression,
         accept_compression: compression.is_some(),
-        timeout: Duration::from_secs(10),
+        timeout: Duration::from_secs(60),
         ..Traffic::default()
     }
 }
