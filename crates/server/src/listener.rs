@@ -295,7 +295,9 @@ mod tests {
                         true
                     }
                     Err(error) => {
-                        assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
+                        // On a busy machine the others may take longer than one waits for them.
+                        let kinds = [io::ErrorKind::AddrInUse, io::ErrorKind::WouldBlock];
+                        assert!(kinds.contains(&error.kind()), "{error}");
                         false
                     }
                 }

@@ -26,12 +26,13 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     out.extend(payload);
     out
 }
-/// Much shorter than the time that requests in flight have.
-const SOON: Duration = Duration::from_secs(6);
+/// Much shorter than the time that requests in flight have, which is [`LATE`].
+const SOON: Duration = Duration::from_secs(60);
+const LATE: &str = "http: { connection_shutdown_timeout: 10m, header_read_timeout: 10m }";
 
 /// Stops a gateway whose client has said this, and nothing else from then on.
 fn stops_soon(what: &str, said: &[u8]) {
-    let mut graph = Graph::start();
+    let mut graph = Graph::with(LATE);
     let mut client = connect(graph.address());
     client.write_all(said).unwrap();
     // Whoever comes later is served, so what came before was read.
@@ -80,7 +81,7 @@ fn half_a_tls_handshake_holds_up_no_shutdown() {
     let (authority, folder) = (Authority::new(), Folder::new("endings"));
     let issued = authority.issue("localhost");
     let identity = folder.identity("gateway", &issued);
-    let mut graph = Graph::with(&format!("tls: {{ supergraph: {{ {identity} }} }}"));
+    let mut graph = Graph::with(&format!("{LATE}\ntls: {{ supergraph: {{ {identity} }} }}"));
     let mut client = connect(graph.address());
     client
         .write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
@@ -98,7 +99,8 @@ fn whoever_reads_nothing_holds_up_no_shutdown_for_longer_than_its_time() {
     let body = format!(r#"{{"data":{{"me":{{"name":"{name}"}}}}}}"#);
     let large = Toxic::answering(200, "", body);
     let mut graph = Graph::with(&format!(
-        "override_subgraph_url: {{ accounts: '{}' }}\nhttp: {{ connection_shutdown_timeout: 1s }}",
+        "override_subgraph_url: {{ accounts: '{}' }}\n\
+         http: {{ connection_shutdown_timeout: 1s, write_timeout: 10m }}",
         large.url()
     ));
     let mut client = Connection::open(graph.address());
@@ -123,7 +125,10 @@ fn the_default_leaves_time_before_a_supervisor_kills() {
 #[test]
 fn a_client_that_has_sent_more_and_leaves_stops_the_work_upstream() {
     for reset in [false, true] {
-        let (graph, accounts) = graph_with_played_accounts("");
+        // Otherwise it is given up after half a minute, whoever waits for it.
+        let (graph, accounts) = graph_with_played_accounts(
+            "traffic_shaping: { router: { timeout: 10m }, all: { timeout: 10m } }",
+        );
         let mut client = connect(graph.address());
         client
             .write_all(&[&request("POST", "/graphql", &JSON, QUERY)[..], b"x"].concat())

@@ -1,7 +1,10 @@
 //! Limits that are only measured (`limits.warn_only`): what exceeds them passes and is counted, up to the ceiling that
 //! protects the process.
 
-use std::io::Write;
+use std::{
+    io::Write,
+    time::{Duration, Instant},
+};
 
 use ogive_net::encoding::{Encoding, encode};
 use ogive_testbase::subgraph::ManualSubgraph;
@@ -225,6 +228,8 @@ fn more_requests_at_a_time_than_the_ceiling() {
 fn answers_beyond_the_ceilings() {
     let accounts = ManualSubgraph::start();
     let url = accounts.url();
+    // Hundreds of megabytes may take their time.
+    let patient = "router: { timeout: 10m }";
     let ask = |graph: &Graph| {
         let mut client = Connection::open(graph.address());
         let body = br#"{"query":"{ me { name } }"}"#;
@@ -240,7 +245,7 @@ fn answers_beyond_the_ceilings() {
     let (measured, _) = both(
         &format!(
             "override_subgraph_url: {{ accounts: '{url}' }}\n\
-             traffic_shaping: {{ all: {{ response_max_bytes: 1000 }} }}"
+             traffic_shaping: {{ {patient}, all: {{ timeout: 10m, response_max_bytes: 1000 }} }}"
         ),
         "",
         "traffic_shaping.response_max_bytes",
@@ -253,7 +258,7 @@ fn answers_beyond_the_ceilings() {
     let (measured, _) = both(
         &format!(
             "override_subgraph_url: {{ accounts: '{url}' }}\n\
-             traffic_shaping: {{ all: {{ response_max_bytes: 1GiB }} }}"
+             traffic_shaping: {{ {patient}, all: {{ timeout: 10m, response_max_bytes: 1GiB }} }}"
         ),
         "max_request_memory: 1000",
         "max_request_memory",
@@ -268,8 +273,16 @@ fn answers_beyond_the_ceilings() {
     assert_eq!(post(measured.address(), "{ __typename }").status, 200);
 }
 
+/// How many heads were not there in time.
+fn late_heads(graph: &Graph) -> u32 {
+    let all = counted(graph).into_iter();
+    all.filter(|(code, _)| code == "HEADER_TIMEOUT")
+        .map(|(_, number)| number)
+        .sum()
+}
+
 /// Time passes until the strict one, which has begun to wait later, has closed its connection. A second, because
-/// nothing else may take as long.
+/// nothing else takes as long, except on a busy machine.
 #[test]
 fn time_for_heads() {
     let (measured, strict) = both(
@@ -283,15 +296,24 @@ fn time_for_heads() {
         connection.read().status
     };
     // One that says nothing, and one that says nothing more.
-    let (mut slow, mut idle) = (open(&measured), open(&measured));
-    // Who came before it is waited for by now: there is one worker.
-    assert_eq!(asks(&mut idle), 200);
+    let mut slow = open(&measured);
+    let began = Instant::now();
+    let (mut idle, before) = loop {
+        let (mut idle, before) = (open(&measured), late_heads(&measured));
+        // Who came before it is waited for by now: there is one worker.
+        assert_eq!(asks(&mut idle), 200);
+        if late_heads(&measured) == before {
+            break (idle, before);
+        }
+        assert!(began.elapsed() < Duration::from_secs(50), "always counted");
+    };
     assert!(open(&strict).is_closed());
-    expect(&measured, &[]);
+    assert_eq!(late_heads(&measured), before);
     assert_eq!(asks(&mut slow), 200);
-    expect(&measured, &[("HEADER_TIMEOUT", 1)]);
+    assert_eq!(late_heads(&measured), before + 1);
     assert_eq!(asks(&mut idle), 200);
-    expect(&measured, &[("HEADER_TIMEOUT", 2)]);
+    assert_eq!(late_heads(&measured), before + 2);
+    expect(&measured, &[("HEADER_TIMEOUT", before + 2)]);
 }
 
 /// The same; whoever is told to go on is waited for.

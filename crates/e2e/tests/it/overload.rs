@@ -22,8 +22,8 @@ fn under_overload_low_classes_are_refused_before_high_ones() {
     let accounts = ManualSubgraph::start();
     let graph = Graph::with(&format!(
         "override_subgraph_url: {{ accounts: '{}' }}\n\
-         traffic_shaping: {{ router: {{ overload: {{ enabled: true, concurrency_min: 10, concurrency_max: 10, \
-         retry_after: 3s, classes: [\
+         traffic_shaping: {{ all: {{ timeout: 10m }}, router: {{ timeout: 10m, \
+         overload: {{ enabled: true, concurrency_min: 10, concurrency_max: 10, retry_after: 3s, classes: [\
          {{ name: checkout, when: {{ eq: [{{ request_header: x-class }}, checkout] }} }}, \
          {{ name: shop, when: {{ eq: [{{ request_header: x-class }}, shop] }} }}] }} }} }}",
         accounts.url()

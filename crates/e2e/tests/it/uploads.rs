@@ -29,7 +29,7 @@ enum Notice {
 }
 
 /// A test that waits longer has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A subgraph that answers every field it knows with a summary of the files that came for it.
 struct Receiving {

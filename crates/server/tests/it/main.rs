@@ -74,6 +74,7 @@ impl Running {
         let mut options = ServeOptions::new(&Config::default());
         options.workers = NonZeroUsize::MIN;
         options.drain_idle_timeout = Duration::ZERO;
+        options.drain_timeout = Duration::from_secs(60);
         configure(&mut options);
         let (stop, stopped) = oneshot::channel();
         let (told, address) = mpsc::channel();

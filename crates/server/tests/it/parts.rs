@@ -77,7 +77,7 @@ fn each_part_leaves_before_the_next_one_is_made() {
 
 #[tokio::test]
 async fn over_http2_an_answer_whose_client_waits_for_the_next_part_is_not_stalled() {
-    let brief = Duration::from_millis(40);
+    let brief = Duration::from_millis(250);
     let (server, parts) = serving(|options| options.write_timeout = brief);
     let stream = tokio::net::TcpStream::connect(server.address)
         .await
@@ -137,6 +137,6 @@ fn whoever_makes_the_parts_feels_that_the_client_has_left() {
         .unwrap();
     assert!(stream.read(&mut [0; 1 << 10]).unwrap() > 0);
     drop(stream);
-    is_dropped.recv_timeout(Duration::from_secs(10)).unwrap();
+    is_dropped.recv_timeout(Duration::from_secs(60)).unwrap();
     server.stop();
 }
