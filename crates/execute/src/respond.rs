@@ -49,6 +49,8 @@ pub(crate) struct Responded {
     pub(crate) news: Vec<FailureRecord>,
     /// What it costs, if that was asked for.
     pub(crate) cost: Option<u64>,
+    /// See [`ExecuteOutput::cost_is_partial`](crate::ExecuteOutput::cost_is_partial).
+    pub(crate) cost_is_partial: bool,
 }
 
 /// What is written of one object.
@@ -106,9 +108,9 @@ pub(crate) fn respond(input: Respond<'_, '_>) -> Responded {
 pub(crate) fn respond_counted(input: Respond<'_, '_>, costs: &OutputCosts) -> Responded {
     let counted = Counted::new(Whole, costs, costs.base);
     let (responded, counted) = respond_with(input, counted);
-    let cost = counted.map_or(costs.base, |counted| counted.cost());
     Responded {
-        cost: Some(cost),
+        cost: Some(counted.as_ref().map_or(costs.base, Counted::cost)),
+        cost_is_partial: counted.as_ref().is_none_or(Counted::is_partial),
         ..responded
     }
 }
@@ -145,6 +147,7 @@ fn respond_with<V: Filter>(mut input: Respond<'_, '_>, filter: V) -> (Responded,
         errors_total: total,
         news,
         cost: None,
+        cost_is_partial: false,
     };
     (responded, is_whole.then_some(emit.filter))
 }

@@ -71,6 +71,8 @@ pub struct ExecuteOutput {
     pub trace: Option<Vec<FetchTrace>>,
     /// What it costs, if that was asked for.
     pub cost: Option<u64>,
+    /// Whether that leaves out what was fetched: an object around it became null, or the response would have been too long.
+    pub cost_is_partial: bool,
 }
 
 /// What one execution took.
@@ -760,6 +762,7 @@ impl<'e> Run<'e> {
             errors,
             errors_total,
             cost,
+            cost_is_partial,
             ..
         } = responded;
         ExecuteOutput {
@@ -769,6 +772,7 @@ impl<'e> Run<'e> {
             stats,
             trace,
             cost,
+            cost_is_partial,
         }
     }
 }

@@ -510,7 +510,7 @@ impl Gateway {
         self.exceeded(context.record(), context.exceeded().iter());
         let output = output?;
         if let Some(pending) = pending {
-            let unused = OperationCost::settle(pending.cost, context, output.cost)?;
+            let unused = OperationCost::settle(pending.cost, context, &output)?;
             let unused = pending.taken.settle(unused, &self.admission);
             UsedOperation::finish(pending.used, output.errors, unused);
         }

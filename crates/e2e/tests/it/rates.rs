@@ -2,7 +2,7 @@
 
 use crate::{
     graph::Graph,
-    http_client::{Answer, send},
+    http_client::{Answer, post_with, send},
     telemetry::scrape,
 };
 
@@ -109,6 +109,68 @@ fn what_an_operation_did_not_cost_is_given_back() {
         .parse()
         .unwrap();
     assert!((40..100).contains(&left), "{left}");
+}
+
+/// Null that reaches the root, a list or a part has cost what was fetched for it.
+#[test]
+fn nothing_is_given_back_for_what_was_fetched_and_became_null() {
+    let more = "demand_control: { enabled: true, mode: measure, expose_headers: true, strategy: { static_estimated: \
+                { list_size: 10, actual_cost_mode: by_response_shape } } }\n\
+                authorization:\n  directives: enforce\n  claims: { header: x-claims, trusted: [127.0.0.1] }\n  \
+                redact: [{ fields: [Person.name], unless: { contains: [{ jwt_claim: roles }, support] } }]";
+    let rates = "{ name: cost, capacity: 1000, interval: 1h, charge: actual_cost }";
+    let may = ("x-claims", r#"{"claims":{"sub":"a","roles":["support"]}}"#);
+    for (query, accept) in [
+        (
+            "{ products(first: 3) { sku } accounts { name } }",
+            "application/json",
+        ),
+        (
+            "{ accounts { name } products(first: 3) { sku } }",
+            "application/json",
+        ),
+        (
+            "{ products(first: 3) { sku } ... @defer { accounts { name } } }",
+            "multipart/mixed;incrementalSpec=v0.2",
+        ),
+    ] {
+        let graph = graph(rates, more);
+        let taken = |who| {
+            let answer = post_with(graph.address(), query, &[("accept", accept), who]);
+            let left = post_with(graph.address(), "{ __typename }", &[]);
+            let left: u32 = left.header("ratelimit-remaining").unwrap().parse().unwrap();
+            (1_000 - left, answer)
+        };
+        let (before, whole) = taken(may);
+        assert!(!whole.text().contains("errors"), "{}", whole.text());
+        let (after, cut) = taken(NOBODY);
+        assert!(
+            cut.text().contains("UNAUTHORIZED_FIELD_OR_TYPE"),
+            "{}",
+            cut.text()
+        );
+        let estimated = cut.header("x-cost-estimated").unwrap();
+        let estimated: u32 = estimated.parse().unwrap();
+        assert!(before < estimated, "{query}: {before} of {estimated}");
+        // The question for what is left costs 1, and time gives a little back.
+        let cost = after - before;
+        assert!(
+            (estimated..=estimated + 1).contains(&cost),
+            "{query}: {cost} of {estimated}"
+        );
+    }
+}
+
+#[test]
+fn what_is_estimated_to_cost_nothing_counts_as_one() {
+    let costs = "demand_control: { enabled: true, strategy: { static_estimated: \
+                 { list_size: 4, actual_cost_mode: by_response_shape } } }";
+    for charge in ["estimated_cost", "actual_cost"] {
+        let rate = format!("{{ name: cost, capacity: 2, interval: 1h, charge: {charge} }}");
+        let graph = graph(&rate, costs);
+        let asked = [0; 3].map(|_| ask(&graph, "{ __typename }", NOBODY).status);
+        assert_eq!(asked, [200, 200, 429], "{charge}");
+    }
 }
 
 #[test]

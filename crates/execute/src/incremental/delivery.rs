@@ -57,6 +57,8 @@ pub(crate) struct Delivery<'p> {
     pub(super) is_untold: bool,
     /// What was sent costs so much, if somebody counts it.
     pub(crate) cost: u64,
+    /// Whether what was fetched and counted is not sent.
+    pub(crate) cost_is_partial: bool,
     /// Fields that were counted, where some are sent several times.
     counted: Option<CountedFields>,
 }
@@ -81,6 +83,7 @@ impl<'p> Delivery<'p> {
         let repeats = groups.form() == IncrementalForm::Repeated;
         Delivery {
             cost: 0,
+            cost_is_partial: false,
             counted: repeats.then(CountedFields::default),
             groups,
             streams,
@@ -229,7 +232,7 @@ impl<'p> Delivery<'p> {
         let counted = &mut self.counted;
         let (groups, streams) = (&self.groups, &self.streams);
         let base = if piece.item.is_some() { 2 } else { 0 };
-        let (mut own, mut cost) = (0, 0);
+        let (mut own, mut cost, mut is_partial) = (0, 0, false);
         let mut written = run.write(|mut input| {
             // Of items it was done before the first of them.
             if piece.item.is_none() {
@@ -246,6 +249,7 @@ impl<'p> Delivery<'p> {
             }
             let outcome = put(input, piece, item, filter);
             let is_told = !outcome.filter.inner.is_untold || groups.is_complete();
+            is_partial = is_told && (outcome.body.is_none() || outcome.filter.is_partial());
             let (filter, once);
             (cost, filter, once) = outcome.filter.end(outcome.body.is_some() && is_told);
             *counted = once;
@@ -255,6 +259,7 @@ impl<'p> Delivery<'p> {
                 filter,
             }
         });
+        self.cost_is_partial |= is_partial;
         let mut out = PieceOutput {
             body: None,
             errors: None,
@@ -384,6 +389,7 @@ impl<'p> Delivery<'p> {
     /// The errors of what had too many parts, if it had.
     pub(super) fn too_many(&mut self) -> Option<Bytes> {
         std::mem::take(&mut self.is_full).then(|| {
+            self.cost_is_partial = true;
             let message = "The limit deferred_groups_max was reached.";
             let mut list = Vec::new();
             let error = GraphqlError::new(codes::EXECUTION_LIMIT_EXCEEDED, message);

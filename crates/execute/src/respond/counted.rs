@@ -40,6 +40,8 @@ pub(crate) struct Counted<'c, V> {
     now: Position<'c>,
     open: Vec<(u64, usize, RecordId, Position<'c>)>,
     once: Option<CountedFields>,
+    /// Whether something was taken back.
+    is_partial: bool,
 }
 
 impl<'c, V: Filter> Counted<'c, V> {
@@ -53,6 +55,7 @@ impl<'c, V: Filter> Counted<'c, V> {
             now: Position::default(),
             open: Vec::new(),
             once: None,
+            is_partial: false,
         }
     }
     /// The same; fields that were counted are not counted again.
@@ -98,6 +101,11 @@ impl<'c, V: Filter> Counted<'c, V> {
         self.cost
     }
 
+    /// Whether something was fetched that is not counted, because an object around it became null.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
     fn add(&mut self, amount: u64) {
         self.cost = self.cost.saturating_add(amount);
     }
@@ -129,6 +137,7 @@ impl<V: Filter> Filter for Counted<'_, V> {
         self.inner.end();
     }
     fn take_back(&mut self) {
+        self.is_partial = true;
         if let Some((cost, added, record, now)) = self.open.pop() {
             (self.cost, self.record, self.now) = (cost, record, now);
             if let Some(once) = &mut self.once {

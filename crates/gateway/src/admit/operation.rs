@@ -72,7 +72,8 @@ impl TakenRates {
     /// Gives back what the operation was estimated to cost and did not cost, where that is charged; says how much that was.
     pub(crate) fn settle(&self, unused: u64, admission: &Admission) -> u64 {
         for taken in self.0.iter().filter(|taken| taken.by_actual) {
-            taken.give_back(unused, admission.now());
+            let most = taken.units.saturating_sub(1);
+            taken.give_back(unused.min(most), admission.now());
         }
         unused
     }
@@ -195,7 +196,8 @@ impl OperationRate {
         let quota = own.map_or(self.quota, |(_, quota)| *quota);
         let units = match self.charge {
             RateCharge::Request => 1,
-            RateCharge::EstimatedCost | RateCharge::ActualCost => cost,
+            // What costs nothing would never be limited, however much it has subgraphs do.
+            RateCharge::EstimatedCost | RateCharge::ActualCost => cost.max(1),
         };
         let admission = sources.admission;
         let mut hasher = admission.hasher().build_hasher();

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderValue};
 use ogive_cost::OutputProgram;
+use ogive_execute::ExecuteOutput;
 use ogive_operation::Variables;
 use ogive_plan::{OperationKind, OutputCosts};
 use ogive_telemetry::{Telemetry, codes, names::COST_OK};
@@ -77,13 +78,14 @@ impl OperationCost {
     }
 
     /// What an answer did cost: more than it may refuses a query its answer. What a mutation has done is told in any case.
-    /// Gives how much more was estimated.
+    /// Gives how much more was estimated, which is nothing where the answer leaves out what was fetched: what subgraphs were asked
+    /// for is paid for.
     pub(crate) fn settle(
         cost: Option<Self>,
         context: &OperationContext<'_>,
-        actual: Option<u64>,
+        output: &ExecuteOutput,
     ) -> Result<u64, RequestError> {
-        let Some((cost, actual)) = cost.zip(actual) else {
+        let Some((cost, actual)) = cost.zip(output.cost) else {
             return Ok(0);
         };
         if cost.is_exposed {
@@ -100,7 +102,8 @@ impl OperationCost {
             record.exceeded(code);
         }
         if !is_refused {
-            return Ok(cost.unused(actual));
+            let unused = cost.unused(actual);
+            return Ok(if output.cost_is_partial { 0 } else { unused });
         }
         let max = cost.max;
         let message = format!("the answer costs {actual}, and may cost no more than {max}");

@@ -119,6 +119,7 @@ impl PendingCost {
     fn settle(self, telemetry: &Telemetry, gateway: Option<&Gateway>, output: &IncrementalOutput) {
         let counted = self.cost.zip(output.cost);
         let unused = counted.map_or(0, |(cost, actual)| cost.settle_sent(telemetry, actual));
+        let unused = if output.cost_is_partial { 0 } else { unused };
         if let Some(gateway) = gateway {
             self.taken.settle(unused, &gateway.admission);
         }
