@@ -245,6 +245,8 @@ impl HeaderRules {
     /// Rules in the order in which they are applied.
     pub fn new(rules: Vec<HeaderRule>) -> Self {
         let known = rules.iter().filter_map(|rule| match rule.step() {
+            // What only some callers get says who asks, so nobody says it of themselves.
+            HeaderRule::Insert(name, _) if rule.claims() => Some(OwnHeader::Named(name.clone())),
             HeaderRule::InsertClaim { name, .. }
             | HeaderRule::InsertFirst { name, .. }
             | HeaderRule::InsertValue { name, .. }

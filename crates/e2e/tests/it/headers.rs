@@ -111,6 +111,45 @@ headers:
 }
 
 #[test]
+fn what_only_some_callers_are_given_nobody_says_of_themselves() {
+    let graph = Graph::with(
+        r#"
+authorization: { claims: { header: x-claims, trusted: [127.0.0.1] } }
+headers:
+  all:
+    request:
+      - propagate: { matching: "^x-" }
+      - propagate: { named: x-role }
+      - insert: { name: x-role, value: admin }
+        when: { eq: [{ jwt_claim: role }, admin] }
+      - insert: { name: x-env, value: canary }
+        when: { eq: [{ request_header: x-canary }, "1"] }
+"#,
+    );
+    record(&graph);
+    let admin = ("x-claims", r#"{"claims":{"role":"admin"}}"#);
+    let (role, env) = (("x-role", "admin"), ("x-env", "mine"));
+    for (sent, expected) in [
+        (&[role, env][..], [None, Some("mine")]),
+        (
+            &[("x_role", "admin"), ("x-canary", "1"), env],
+            [None, Some("canary")],
+        ),
+        (&[admin, ("x-role", "forged")], [Some("admin"), None]),
+    ] {
+        post_with(graph.address(), "{ me { name } }", sent);
+        let recorded = graph.service.recorded();
+        let headers = &recorded.last().unwrap().headers;
+        let all = |name: &str| {
+            let found = headers.iter().filter(|(n, _)| n.replace('_', "-") == name);
+            found.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
+        };
+        let expected = expected.map(|value| Vec::from_iter(value));
+        assert_eq!(["x-role", "x-env"].map(all), expected, "{sent:?}");
+    }
+}
+
+#[test]
 fn rules_decide_per_subgraph_what_travels() {
     let graph = Graph::with(RULES);
     record(&graph);
