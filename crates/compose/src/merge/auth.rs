@@ -72,7 +72,7 @@ fn both(a: &[Vec<Box<str>>], b: &[Vec<Box<str>>]) -> Vec<Vec<Box<str>>> {
 const WORDS: [Word; 3] = [Word::Authenticated, Word::RequiresScopes, Word::Policy];
 
 impl Merger<'_> {
-    /// Interfaces ask for what all their implementations ask for.
+    /// Interfaces ask for what all their implementations ask for, and for what is asked of themselves: an `@interfaceObject` may.
     pub(crate) fn interface_authorisation(&mut self) {
         if !WORDS.iter().any(|w| self.out.features.used[*w as usize]) {
             return;
@@ -86,8 +86,8 @@ impl Merger<'_> {
                 .iter()
                 .map(|o| self.out.types[*o].directives.clone())
                 .collect();
-            let added = self.propagated(&lists);
-            self.out.types[id].directives.extend(added);
+            let own = std::mem::take(&mut self.out.types[id].directives);
+            self.out.types[id].directives = self.with_needs_of(own, lists);
             for field in self.out.types[id].fields.clone() {
                 let name = self.out.fields[field].name;
                 let lists: Vec<Vec<Applied>> = objects
@@ -95,10 +95,19 @@ impl Merger<'_> {
                     .filter_map(|o| self.out.field_by_name.get(&(*o, name)))
                     .map(|f| self.out.fields[*f].directives.clone())
                     .collect();
-                let added = self.propagated(&lists);
-                self.out.fields[field].directives.extend(added);
+                let own = std::mem::take(&mut self.out.fields[field].directives);
+                self.out.fields[field].directives = self.with_needs_of(own, lists);
             }
         }
+    }
+
+    /// The directives of an element with those of its needs and of others together: each once.
+    fn with_needs_of(&self, mut own: Vec<Applied>, mut lists: Vec<Vec<Applied>>) -> Vec<Applied> {
+        let is_need = |applied: &Applied| applied.word.is_some_and(|word| WORDS.contains(&word));
+        lists.push(own.clone());
+        own.retain(|applied| !is_need(applied));
+        own.extend(self.propagated(&lists));
+        own
     }
 
     fn propagated(&self, lists: &[Vec<Applied>]) -> Vec<Applied> {
