@@ -173,8 +173,8 @@ impl Gateway {
     ) -> Response<ResponseBody> {
         let parts = context.parts;
         if let Some(fixed) = &serving.options.static_responses {
-            let (client, observe) = (context.identity.client, &serving.options.observe);
-            if let Some(response) = fixed.find(parts, client, observe) {
+            let client = context.identity.client;
+            if let Some(response) = fixed.find(parts, client, &serving.options) {
                 Box::pin(read_refused(&parts.headers, body)).await;
                 return response;
             }

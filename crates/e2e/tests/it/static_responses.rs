@@ -61,6 +61,23 @@ fn a_connection_goes_on_behind_the_body_of_a_request_with_a_fixed_answer() {
 }
 
 #[test]
+fn a_fixed_answer_of_the_endpoint_holds_for_the_documents_below_it() {
+    let graph = Graph::with(
+        "persisted_queries: { enabled: true, mode: allow }\n\
+         static_responses: [{ path: /graphql, methods: [GET, POST], status: 503 }]",
+    );
+    let json = ("content-type", "application/json");
+    let body = br#"{"query":"{ me { name } }"}"#;
+    for path in ["/graphql", "/graphql/x", "/graphql/.", "/graphql/..%2f"] {
+        let posted = send(graph.address(), "POST", path, &[json], body);
+        let read = send(graph.address(), "GET", path, &[], b"");
+        assert_eq!((posted.status, read.status), (503, 503), "{path}");
+    }
+    let elsewhere = send(graph.address(), "GET", "/health", &[], b"");
+    assert_ne!(elsewhere.status, 503);
+}
+
+#[test]
 fn what_is_fixed_is_replaced_with_the_configuration() {
     let graph = Graph::with(YAML);
     assert_eq!(graph.reload(), Ok(()));

@@ -7,8 +7,10 @@ use http::{
 use ogive_config::{Client, Condition, Config, StaticResponseOptions};
 use ogive_server::ResponseBody;
 
-use crate::shared::{
-    observe_options::ObserveOptions, operation_values::RequestValues, selectors::is_met,
+use super::document_path;
+use crate::{
+    options::GatewayOptions,
+    shared::{operation_values::RequestValues, selectors::is_met},
 };
 
 /// All of them, in their order.
@@ -33,22 +35,24 @@ impl StaticResponses {
         (!all.is_empty()).then_some(StaticResponses(all))
     }
 
-    /// The answer to a request; `None`: it goes on.
+    /// The answer to a request; `None`: it goes on. What holds of the GraphQL endpoint holds of the documents below it.
     pub(crate) fn find(
         &self,
         parts: &Parts,
         client: Client,
-        observe: &ObserveOptions,
+        options: &GatewayOptions,
     ) -> Option<Response<ResponseBody>> {
         let path = parts.uri.path();
+        let endpoint = document_path(options, path).map(|_| &*options.graphql_path);
+        let is_at = |known: &str| known == path || endpoint == Some(known);
         let values = RequestValues {
             headers: &parts.headers,
             caller: None,
             client: Some(client),
-            observe,
+            observe: &options.observe,
         };
         let found = self.0.iter().find(|one| {
-            one.path.as_ref().is_none_or(|known| **known == *path)
+            one.path.as_ref().is_none_or(|known| is_at(known))
                 && one.methods.contains(&parts.method)
                 && one.when.as_ref().is_none_or(|when| is_met(when, &values))
         })?;
