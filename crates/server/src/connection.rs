@@ -37,7 +37,7 @@ use crate::{
     draining::drained,
     driven::{Driven, Error},
     events::PartFraming,
-    host_header::is_host,
+    host_header::{is_host, is_same_host},
     http1, http2, http2_upgrade,
     io::{Bytes, HEAD_FREE},
     listener::Accepted,
@@ -274,7 +274,12 @@ impl<S: Service> Connection<S> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let has_host = match (hosts.next(), hosts.next()) {
             (None, _) => parts.version != Version::HTTP_11,
-            (Some(host), None) => is_host(host.as_bytes()),
+            (Some(host), None) => {
+                let authority = parts.uri.authority();
+                let authority = authority.filter(|_| self.version == Version::HTTP_2);
+                is_host(host.as_bytes())
+                    && authority.is_none_or(|to| is_same_host(to.as_str(), host.as_bytes()))
+            }
             (Some(_), Some(_)) => false,
         };
         let refusal = if !has_host {
@@ -392,8 +397,11 @@ async fn open(
     Ok((stream, version))
 }
 
-/// Whether a body comes in another coding than in chunks (RFC 9112, section 6.1): nobody undoes it.
+/// Whether a body comes in another coding than in chunks, or in chunks twice (RFC 9112, section 6.1): nobody undoes it.
 fn is_coded(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
-    codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+    let Some(first) = codings.next() else {
+        return false;
+    };
+    !first.as_bytes().eq_ignore_ascii_case(b"chunked") || codings.next().is_some()
 }

@@ -14,6 +14,17 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
     is_port && is_name
 }
 
+/// Whether `:authority` and a `host` header name one server, whichever of them has the port that goes without saying
+/// (RFC 9113, section 8.3.1).
+pub(crate) fn is_same_host(authority: &str, host: &[u8]) -> bool {
+    let bare = |value: &[u8]| {
+        let ports: [&[u8]; 2] = [b":443", b":80"];
+        let bare = ports.iter().find_map(|port| value.strip_suffix(*port));
+        bare.unwrap_or(value).to_ascii_lowercase()
+    };
+    authority.as_bytes() == host || bare(authority.as_bytes()) == bare(host)
+}
+
 fn number(digits: &[u8]) -> u32 {
     let digits = digits.iter();
     digits.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'))
@@ -30,7 +41,27 @@ fn is_of_name(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_host;
+    use super::{is_host, is_same_host};
+
+    #[test]
+    fn hosts_are_the_same_whatever_their_case_and_default_port() {
+        for (authority, host) in [
+            ("a", "a"),
+            ("A.example:443", "a.example"),
+            ("[::1]", "[::1]:80"),
+        ] {
+            assert!(
+                is_same_host(authority, host.as_bytes()),
+                "{authority} {host}"
+            );
+        }
+        for (authority, host) in [("a", "b"), ("a", "a:8080"), ("a:1", "a:2"), ("a", "")] {
+            assert!(
+                !is_same_host(authority, host.as_bytes()),
+                "{authority} {host}"
+            );
+        }
+    }
 
     #[test]
     fn hosts_are_told_from_what_is_none() {

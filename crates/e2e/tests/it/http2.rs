@@ -103,6 +103,26 @@ fn heads_take_no_more_memory_than_there_is() {
     assert_eq!(post(address, "{ me { name } }").text(), ANSWER);
 }
 
+/// Whoever came before us may have believed the other one.
+#[test]
+fn a_request_names_one_host() {
+    let graph = Graph::with("");
+    let address = graph.address();
+    let own = address.to_string();
+    run(async {
+        let (sender, _ended) = open(address).await;
+        for (host, status) in [
+            (own.as_str(), 200),
+            ("evil.example", 400),
+            ("127.0.0.1", 400),
+        ] {
+            let head = head(address, &[("host", host)]);
+            let answer = ask(&sender, head, "{ me { name } }").await.unwrap();
+            assert_eq!(answer.0, status, "{host}: {}", answer.1);
+        }
+    });
+}
+
 #[test]
 fn many_requests_share_a_connection() {
     let graph = Graph::with("http: { connections_max: 1 }");

@@ -48,6 +48,7 @@ pub(super) const CASES: &[Case] = cases! {
     "an empty `content-length`" => REFUSED, post("content-length:\r\n", BODY);
     "`content-length` beyond 64 bits" => REFUSED, post("content-length: 18446744073709551642\r\n", BODY);
     "`transfer-encoding: xchunked`" => REFUSED, post("transfer-encoding: xchunked\r\n", BODY);
+    "`transfer-encoding: chunked` twice" => REFUSED, post("transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n", &format!("{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()));
     "`transfer-encoding: chunked, identity`" => REFUSED, post("transfer-encoding: chunked, identity\r\n", BODY);
     "`transfer-encoding: identity`" => REFUSED, post("transfer-encoding: identity\r\ncontent-length: 26\r\n", BODY);
     "a space before the colon of `transfer-encoding :`" => REFUSED, post("transfer-encoding : chunked\r\n", "0\r\n\r\n");
