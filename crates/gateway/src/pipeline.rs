@@ -302,6 +302,9 @@ impl Gateway {
         if let Some(rate) = &admitted.rate {
             rate.write(answer.headers_mut());
         }
+        if let Some(running) = &mut admitted.slot {
+            running.answered(answer.status());
+        }
         answer
     }
 

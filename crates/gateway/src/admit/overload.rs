@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use http::StatusCode;
 use ogive_config::{Condition, Config};
 use ogive_telemetry::codes;
 
@@ -97,12 +98,25 @@ struct Judged {
 pub(crate) struct Running {
     overload: Arc<Overload>,
     since: u64,
+    /// Whether how long it takes says something of others.
+    is_typical: bool,
+}
+
+impl Running {
+    /// It was answered with this status: one that was refused took less than any that runs.
+    pub(crate) fn answered(&mut self, status: StatusCode) {
+        self.is_typical = !status.is_client_error();
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let now = self.overload.now();
-        self.overload.finish(self.since, now);
+        if self.is_typical {
+            let now = self.overload.now();
+            self.overload.finish(self.since, now);
+        } else {
+            self.overload.running.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -160,6 +174,7 @@ impl Overload {
         Ok(Running {
             overload: Arc::clone(self),
             since: self.now(),
+            is_typical: true,
         })
     }
 
@@ -203,9 +218,10 @@ impl Overload {
         let most = self.most.swap(0, Ordering::Relaxed) as f64;
         let least = self.options.least as f64;
         let is_few = most < judged.limit / 2.0;
-        if judged.idle == 0.0 || taken < judged.idle {
+        if judged.idle == 0.0 {
             judged.idle = taken;
-        } else if is_few || judged.limit <= least {
+        } else if taken < judged.idle || is_few || judged.limit <= least {
+            // In steps: a few that were quick by chance are no measure for all.
             judged.idle += (taken - judged.idle) * STEP;
         }
         if is_few {
@@ -311,6 +327,44 @@ mod tests {
         );
         assert!(answered[1] > 4 * answered[2], "{answered:?}");
         assert!(longest <= 3 * IDLE, "{longest}");
+    }
+
+    /// Whoever sends what is refused at once tells nothing of what others take.
+    #[test]
+    fn what_was_refused_is_no_measure() {
+        let overload = Arc::new(overload(0));
+        let running = |status| {
+            assert!(overload.begin(0));
+            let since = 0;
+            let overload = Arc::clone(&overload);
+            let mut running = Running {
+                overload,
+                since,
+                is_typical: true,
+            };
+            running.answered(status);
+        };
+        (0..WINDOW_REQUESTS * 2).for_each(|_| running(StatusCode::BAD_REQUEST));
+        assert_eq!(overload.finished.load(Ordering::Relaxed), 0);
+        running(StatusCode::OK);
+        running(StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(overload.finished.load(Ordering::Relaxed), 2);
+        assert_eq!(overload.state().1, 0);
+    }
+
+    #[test]
+    fn a_window_of_quick_requests_changes_what_is_normal_by_a_step_only() {
+        let overload = overload(0);
+        let window = |from: u64, takes: u64| {
+            for _ in 0..WINDOW_REQUESTS {
+                assert!(overload.begin(0));
+                overload.finish(from, from + takes);
+            }
+        };
+        window(0, 2 * WINDOW.as_nanos() as u64);
+        let before = overload.idle();
+        window(5 * WINDOW.as_nanos() as u64, 1);
+        assert!(overload.idle() > before * 0.7, "{}", overload.idle());
     }
 
     #[test]
