@@ -55,7 +55,7 @@ use crate::{
     },
     respond::refusal::{media_of, refuse, refused},
     respond::{respond_operation, respond_with},
-    router::{Destination, is_for_people},
+    router::{Destination, is_for_people, static_response},
     schema::operation::PlannedOperation,
     shared::context::{Identity, OperationContext, RequestContext},
     shared::error::{RequestError, internal, no_memory, unauthenticated},
@@ -172,12 +172,9 @@ impl Gateway {
         context: RequestContext<'_>,
     ) -> Response<ResponseBody> {
         let parts = context.parts;
-        if let Some(fixed) = &serving.options.static_responses {
-            let client = context.identity.client;
-            if let Some(response) = fixed.find(parts, client, &serving.options) {
-                Box::pin(read_refused(&parts.headers, body)).await;
-                return response;
-            }
+        if let Some(response) = static_response(&serving.options, parts, context.identity.client) {
+            Box::pin(read_refused(&parts.headers, body)).await;
+            return response;
         }
         let destination = self.destination(&serving.options, parts);
         let is_guarded = serving.options.graphiql_needs_caller
@@ -299,12 +296,7 @@ impl Gateway {
                 Some(run) => Box::pin(self.tell_answer(context, run, answer, media)).await,
             }
         };
-        if let Some(rate) = &admitted.rate {
-            rate.write(answer.headers_mut());
-        }
-        if let Some(running) = &mut admitted.slot {
-            running.answered(answer.status());
-        }
+        admitted.answered(&mut answer);
         answer
     }
 

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Response};
 use ogive_base::{MemoryBudget, Reservation, memory::CHUNK};
 use ogive_config::{Client, Config, Limit, Measured, RateLimitKey};
 use ogive_store::gcra::{Cell, Quota};
@@ -147,6 +147,15 @@ pub struct Admitted {
 }
 
 impl Admitted {
+    /// It has its answer, which tells of the rate.
+    pub(crate) fn answered<B>(&mut self, answer: &mut Response<B>) {
+        if let Some(rate) = &self.rate {
+            rate.write(answer.headers_mut());
+        }
+        if let Some(running) = &mut self.slot {
+            running.answered(answer.status());
+        }
+    }
     /// What is counted, for people; nothing if nothing is.
     pub(crate) fn describe(&self) -> String {
         let rate = self.rate.as_ref();

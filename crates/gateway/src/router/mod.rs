@@ -9,6 +9,7 @@ pub mod static_responses;
 use std::sync::atomic::Ordering;
 
 use http::{HeaderName, Method, Response, StatusCode, request::Parts};
+use ogive_config::Client;
 use ogive_telemetry::codes;
 
 use cors::Cors;
@@ -168,6 +169,17 @@ fn document_path<'p>(options: &GatewayOptions, path: &'p str) -> Option<&'p str>
         id.strip_prefix('/')?
     };
     (!id.is_empty() && !id.contains('/')).then_some(id)
+}
+
+/// The answer that the configuration fixes; `None`: there is none. What holds of the endpoint holds of the documents below it.
+pub(crate) fn static_response(
+    options: &GatewayOptions,
+    parts: &Parts,
+    client: Client,
+) -> Option<Response<ResponseBody>> {
+    let fixed = options.static_responses.as_ref()?;
+    let endpoint = document_path(options, parts.uri.path()).map(|_| &*options.graphql_path);
+    fixed.find(parts, client, &options.observe, endpoint)
 }
 
 /// Whether a path is one that the gateway has something at besides GraphQL.

@@ -7,10 +7,8 @@ use http::{
 use ogive_config::{Client, Condition, Config, StaticResponseOptions};
 use ogive_server::ResponseBody;
 
-use super::document_path;
-use crate::{
-    options::GatewayOptions,
-    shared::{operation_values::RequestValues, selectors::is_met},
+use crate::shared::{
+    observe_options::ObserveOptions, operation_values::RequestValues, selectors::is_met,
 };
 
 /// All of them, in their order.
@@ -35,21 +33,21 @@ impl StaticResponses {
         (!all.is_empty()).then_some(StaticResponses(all))
     }
 
-    /// The answer to a request; `None`: it goes on. What holds of the GraphQL endpoint holds of the documents below it.
+    /// The answer to a request; `None`: it goes on. `endpoint` is that of GraphQL, if the path is one of a document below it.
     pub(crate) fn find(
         &self,
         parts: &Parts,
         client: Client,
-        options: &GatewayOptions,
+        observe: &ObserveOptions,
+        endpoint: Option<&str>,
     ) -> Option<Response<ResponseBody>> {
         let path = parts.uri.path();
-        let endpoint = document_path(options, path).map(|_| &*options.graphql_path);
         let is_at = |known: &str| known == path || endpoint == Some(known);
         let values = RequestValues {
             headers: &parts.headers,
             caller: None,
             client: Some(client),
-            observe: &options.observe,
+            observe,
         };
         let found = self.0.iter().find(|one| {
             one.path.as_ref().is_none_or(|known| is_at(known))

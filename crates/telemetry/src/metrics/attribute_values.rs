@@ -22,6 +22,25 @@ pub(super) enum Instrument {
     Subgraph,
 }
 
+/// What becomes of a value that was not seen before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NewValue {
+    /// It is told apart from now on, if there is room.
+    Learn,
+    /// It counts with others: who is refused could take the room of those who are not.
+    Other,
+}
+
+impl NewValue {
+    pub(super) fn refused(is_refused: bool) -> Self {
+        if is_refused {
+            NewValue::Other
+        } else {
+            NewValue::Learn
+        }
+    }
+}
+
 /// The values of each attribute, told apart up to a limit. What the configuration itself says is always told apart.
 #[derive(Debug, Default)]
 pub(super) struct AttributeValues {
@@ -46,7 +65,7 @@ impl AttributeValues {
     }
 
     /// Whether a value is told apart from others.
-    fn admits(&self, of: (Instrument, &'static str), value: &str) -> bool {
+    fn admits(&self, of: (Instrument, &'static str), value: &str, is_new: NewValue) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known.get(&of)
             && (found.values.contains_key(value) || found.is_told)
@@ -54,6 +73,9 @@ impl AttributeValues {
             return found.values.contains_key(value);
         }
         drop(known);
+        if is_new == NewValue::Other {
+            return false;
+        }
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let found = known.entry(of).or_default();
         if found.values.len() < self.limit {
@@ -77,13 +99,14 @@ impl AttributeValues {
         instrument: Instrument,
         name: &str,
         noted: Option<&Attributes>,
+        is_new: NewValue,
     ) -> Option<String> {
         let mut attributes = noted?.with_origin(Signal::Metric).peekable();
         attributes.peek()?;
         let mut key = name.to_owned();
         for (name, value, is_noted) in attributes {
             let value = value.replace([NEXT, IS], " ");
-            let is_known = !is_noted || self.admits((instrument, name), &value);
+            let is_known = !is_noted || self.admits((instrument, name), &value, is_new);
             key.push(NEXT);
             key.push_str(name);
             key.push(IS);
@@ -123,7 +146,9 @@ mod tests {
             if let Some(value) = value {
                 noted.note(0, value);
             }
-            let key = values.key(instrument, "Shop", Some(&noted)).unwrap();
+            let key = values
+                .key(instrument, "Shop", Some(&noted), NewValue::Learn)
+                .unwrap();
             let (name, attributes) = read(&key);
             assert_eq!((name, attributes[0].0), ("Shop", "tenant"));
             attributes[0].1.clone()
@@ -137,10 +162,21 @@ mod tests {
         let nothing: Arc<[AttributeName]> = [].into();
         let nothing = Attributes::new(&nothing);
         assert_eq!(
-            values.key(Instrument::Request, "Shop", Some(&nothing)),
+            values.key(Instrument::Request, "Shop", Some(&nothing), NewValue::Learn),
             None
         );
-        assert_eq!(values.key(Instrument::Request, "Shop", None), None);
+        let none = values.key(Instrument::Request, "Shop", None, NewValue::Learn);
+        assert_eq!(none, None);
         assert_eq!(read("Shop"), ("Shop", Vec::new()));
+    }
+
+    #[test]
+    fn who_is_refused_takes_nobody_s_room() {
+        let values = AttributeValues::new(1);
+        let of = (Instrument::Request, kept_name("app"));
+        assert!(!values.admits(of, "forged", NewValue::Other));
+        assert!(values.admits(of, "checkout", NewValue::Learn));
+        assert!(values.admits(of, "checkout", NewValue::Other));
+        assert!(!values.admits(of, "forged", NewValue::Learn));
     }
 }

@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use attribute_values::{AttributeValues, Instrument};
+use attribute_values::{AttributeValues, Instrument, NewValue};
 pub use family::{Family, Histogram, Series, Value};
 pub use shard::Outcome;
 use shard::{Kept, OperationKey, RequestKey, Shard};
@@ -289,7 +289,8 @@ impl Metrics {
         let slot = self.slot();
         let client = client.filter(|_| self.clients);
         slot.active.fetch_sub(1, Ordering::Relaxed);
-        let key = self.values.key(Instrument::Request, "", attributes);
+        let is_new = NewValue::refused((400..500).contains(&status));
+        let key = self.values.key(Instrument::Request, "", attributes, is_new);
         Self::shard(slot, |shard| {
             let request = RequestKey { method, status };
             match &key {
@@ -312,9 +313,12 @@ impl Metrics {
         let kept = &self.kept;
         let name = operation.name.as_deref().unwrap_or_default();
         let name = if self.operation_names { name } else { "" };
-        let attributed =
-            self.values
-                .key(Instrument::Operation, name, operation.attributes.as_deref());
+        let attributed = self.values.key(
+            Instrument::Operation,
+            name,
+            operation.attributes.as_deref(),
+            NewValue::refused(operation.code.is_some()),
+        );
         let key = OperationKey {
             name: attributed.as_deref().unwrap_or(name),
             kind: operation.kind,
@@ -339,9 +343,12 @@ impl Metrics {
                     (None, None) => Outcome::Failed("CANCELLED"),
                 };
                 let name = subgraph(call.subgraph);
-                let attributed =
-                    self.values
-                        .key(Instrument::Subgraph, name, call.attributes.as_deref());
+                let attributed = self.values.key(
+                    Instrument::Subgraph,
+                    name,
+                    call.attributes.as_deref(),
+                    NewValue::Learn,
+                );
                 let name = attributed.as_deref().unwrap_or(name);
                 shard.call(name, outcome, call.took, kept);
                 shard.retries += u64::from(call.tries.saturating_sub(1));
