@@ -4,7 +4,12 @@
 //! serve, and swapped by one pointer. Whatever is wrong with them is logged, and what was served before goes on.
 //! How files are looked at: [`FileLooks`].
 
-use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Result;
 use ogive_config::{CedarOptions, Config};
@@ -35,6 +40,8 @@ pub(crate) struct Reloading {
     gateway: Arc<Gateway>,
     hangup: Signal,
     seen: FileLooks,
+    /// Files that are gone, and of which that was told.
+    gone: Vec<PathBuf>,
     feed: Option<Feed>,
     remote: Option<RemoteText>,
 }
@@ -56,6 +63,7 @@ impl Reloading {
             gateway,
             hangup,
             seen: FileLooks::default(),
+            gone: Vec::new(),
         };
         reloading.seen = reloading.look();
         reloading.arguments.take();
@@ -143,10 +151,26 @@ impl Reloading {
             }
             // A file that is gone is being replaced; what comes after it counts.
             let now = self.look();
+            if now == pending {
+                self.tell_missing(&now);
+            }
             if self.seen.is_settled(&mut pending, &now) {
                 return changed(&self.seen, &now);
             }
         }
+    }
+
+    /// Tells once that files are gone for longer than it takes to replace them.
+    fn tell_missing(&mut self, now: &FileLooks) {
+        let missing = now.missing();
+        let is_known = |path: &&Path| self.gone.iter().any(|gone| gone == path);
+        for path in missing.iter().filter(|path| !is_known(path)) {
+            tracing::warn!(
+                "`{}` is gone: what was read of it serves on, and no change of any file is reloaded until it is back",
+                path.display()
+            );
+        }
+        self.gone = missing.into_iter().map(Path::to_path_buf).collect();
     }
 
     fn paths(&self) -> Vec<PathBuf> {

@@ -69,6 +69,11 @@ impl FileLooks {
         pending.clone_from(now);
         is_settled
     }
+    /// Those that are not there.
+    pub fn missing(&self) -> Vec<&Path> {
+        let missing = self.0.iter().filter(|(_, stamp)| stamp.is_none());
+        missing.map(|(path, _)| path.as_path()).collect()
+    }
     /// Those that look different from before, for people.
     pub fn changed_since(&self, before: &Self) -> Vec<String> {
         let changed = self.0.iter().filter(|file| !before.0.contains(file));
@@ -130,6 +135,7 @@ mod tests {
         let kept = now.clone().as_before(&before, FirstLook::Known);
         assert_eq!(kept, files(&[Some(1), Some(3)]));
         assert_eq!(now.changed_since(&kept), ["`0`"]);
+        assert_eq!(files(&[Some(1), None]).missing(), [Path::new("1")]);
         let kept = now.clone().as_before(&before, FirstLook::Changed);
         assert_eq!(now.changed_since(&kept), ["`0`", "`1`"]);
     }

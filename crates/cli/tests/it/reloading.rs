@@ -185,6 +185,30 @@ fn a_pipe_in_the_place_of_a_watched_file_is_refused_and_watched_on() {
     }
 }
 
+/// Nothing is reloaded meanwhile, so somebody has to know.
+#[test]
+fn a_watched_file_that_is_gone_is_told_once() {
+    let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    let supergraph = file("gone.graphql", &schema);
+    let config = file(
+        "gone.yaml",
+        "listen: 127.0.0.1:0\nhot_reload: { enabled: true, interval: 10ms }\n",
+    );
+    let mut serve = Running::start(&["serve", "-c", &config, "-s", &supergraph]);
+    let gateway = address(&serve.logged("serving http://"));
+    for _ in 0..2 {
+        fs::remove_file(&supergraph).unwrap();
+        let line = serve.logged("is gone");
+        assert!(
+            line.contains("gone.graphql") && line.contains("WARN"),
+            "{line}"
+        );
+        assert_eq!(answer(ask(&gateway, "GET", "/readiness", "")).0, 200);
+        replace(&supergraph, &format!("{schema}\n"));
+        serve.logged("` has changed: reloaded");
+    }
+}
+
 /// Supervisors such as `timeout` send SIGTERM to the process and then to its group.
 #[test]
 fn the_same_sigterm_twice_cuts_nothing_off() {
