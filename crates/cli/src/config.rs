@@ -97,12 +97,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             accept_unsupported,
             report,
         } => {
-            let migration = migrate(file, *from, output.as_deref())?;
+            let migration = migrate(file, *from)?;
+            write_out(&migration, output.as_deref())?;
             let report = match report.as_str() {
                 "json" => migration.report_json(),
                 _ => migration.report_text(),
             };
             terminal::remark(report.trim_end());
+            load::migrated(output.as_deref(), &migration)?;
             if migration.protections_lost() > 0 && !accept_unsupported {
                 return Err(terminal::Found.into());
             }
@@ -141,7 +143,7 @@ fn not_there(config: &Config) -> impl Iterator<Item = String> {
     missing.collect::<Vec<_>>().into_iter()
 }
 
-fn migrate(file: &Path, from: Option<Format>, output: Option<&Path>) -> Result<Migration> {
+fn migrate(file: &Path, from: Option<Format>) -> Result<Migration> {
     let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
     let guessed = || Format::guess(&name.unwrap_or_default());
     let Some(format) = from.or_else(guessed) else {
@@ -155,13 +157,16 @@ fn migrate(file: &Path, from: Option<Format>, output: Option<&Path>) -> Result<M
     };
     let text = load::read(file, "configuration", "check the path")?;
     let (sources, id) = load::source(file, &text);
-    let migration = ogive_config::migrate::migrate(id, &text, format).map_err(|errors| {
+    ogive_config::migrate::migrate(id, &text, format).map_err(|errors| {
         load::render(
             errors,
             &sources,
             "correct the file, or name its product with `--from`",
         )
-    })?;
+    })
+}
+
+fn write_out(migration: &Migration, output: Option<&Path>) -> Result<()> {
     match output {
         Some(path) => {
             let mut options = std::fs::OpenOptions::new();
@@ -179,5 +184,5 @@ fn migrate(file: &Path, from: Option<Format>, output: Option<&Path>) -> Result<M
         }
         None => terminal::print(migration.yaml.trim_end()),
     }
-    Ok(migration)
+    Ok(())
 }

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Result;
 use ogive_base::{Diagnostic, SourceId, Sources, Span};
-use ogive_config::{Config, Expansion, Override, PREFIX, codes, place_of};
+use ogive_config::{Config, Expansion, Override, PREFIX, codes, migrate::Migration, place_of};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
 use ogive_files::Pipes;
 use ogive_gateway::unusable::{self, Problem};
@@ -140,6 +140,27 @@ pub(crate) fn config_checked(path: &Path) -> Result<Config> {
     } else {
         Err(errors.error())
     }
+}
+
+/// Whether a configuration that was brought over can be read here, as far as its values are here.
+pub(crate) fn migrated(output: Option<&Path>, migration: &Migration) -> Result<()> {
+    let called = output.unwrap_or(Path::new("ogive.yaml"));
+    let (sources, id) = source(called, &migration.yaml);
+    let from = Expansion {
+        env: &|name| std::env::var(name).ok(),
+        file: &secret,
+    };
+    let found = migration.problems(id, from);
+    if found.is_empty() {
+        return Ok(());
+    }
+    terminal::remark("\nTHE RESULT CANNOT BE LOADED AS IT IS:");
+    Err(render_up_to(
+        usize::MAX,
+        found,
+        &sources,
+        "correct this place by hand",
+    ))
 }
 
 /// One value that cannot be used, unless that follows from what is wrong with it anyway: `known`.

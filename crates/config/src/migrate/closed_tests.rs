@@ -5,12 +5,12 @@ use ogive_base::{SourceId, Sources};
 use super::{Format, Migration, Verdict, migrate};
 use crate::{Config, load};
 
-fn migrated(format: Format, text: &str) -> Migration {
+pub(super) fn migrated(format: Format, text: &str) -> Migration {
     migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
 }
 
 /// What is written must be a configuration, whatever was lost.
-fn loaded(migration: &Migration) -> Config {
+pub(super) fn loaded(migration: &Migration) -> Config {
     let mut sources = Sources::new();
     let id = sources.add("ogive.yaml", migration.yaml.as_str());
     load(id, &migration.yaml, &|_| Some("1".to_owned())).unwrap_or_else(|errors| {

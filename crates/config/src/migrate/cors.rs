@@ -3,7 +3,7 @@
 use super::{
     Verdict,
     convert::{same, seconds, texts},
-    nodes::{list, map, one, plain, scalar, set, text},
+    nodes::{at, list, map, one, plain, scalar, set, text},
     rules::Walk,
 };
 use crate::tree::{Node, Value};
@@ -26,6 +26,23 @@ pub(super) fn hive_policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             policy(walk, path, index, item);
         }
     }
+}
+
+/// Hive Router's `cors` admits nobody unless its switch is on. Where only the environment knows, nobody is admitted
+/// either.
+pub(super) fn hive_off(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
+    let switch = at(node, "enabled").filter(|switch| !switch.is_null());
+    match switch.map(|switch| scalar(switch)) {
+        Some(Some("true")) => return false,
+        Some(Some("false")) | None => {
+            walk.not_needed(path, "it is off there unless `enabled` is `true`");
+        }
+        Some(_) => {
+            let why = "whether it is on is not in the file, so no other origin is admitted: write the policies by hand";
+            walk.row(path, None, Verdict::Unsupported, why);
+        }
+    }
+    true
 }
 
 /// One CORS policy; Hive writes `match_origin` for `match_origins`.

@@ -4,7 +4,7 @@ use super::{
     convert::{duration, files, percent, same, seconds, size, text_map, texts},
     cors, headers, masking,
     nodes::{at, is_on, map, plain, scalar, set_key, text},
-    rules::{Rule, Walk, call, keep, no, noted, to, unneeded, with},
+    rules::{Rule, Walk, call, gate, keep, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
     settings, signatures, subscriptions, telemetry, tokens,
     why::{CALLBACKS, CODE, COSTS, HIVE_COPROCESSOR, OFF, SIGNATURES, SUBSCRIPTIONS},
@@ -172,6 +172,7 @@ pub(super) const RULES: &[Rule] = &[
     keep("cors.methods"),
     with("cors.max_age", "cors.max_age", seconds),
     call("cors.policies", cors::hive_policies),
+    gate("cors", cors::hive_off),
     unneeded(
         "cors.enabled",
         "CORS is on where a policy or `allow_any_origin` says so",
@@ -354,6 +355,10 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
     if at(walk.root, "introspection").is_some_and(|node| !node.is_null()) {
         let why = "it was asked to depend on something, so it is for nobody";
         walk.implied("supergraph.introspection", "false", why);
+    }
+    if at(walk.root, "csrf").is_some_and(|node| !node.is_null()) {
+        let why = "its section is there and does not say that it is off";
+        walk.implied("csrf.enabled", "true", why);
     }
     walk.implied(
         "csrf.enabled",

@@ -37,7 +37,7 @@ mod write;
 
 use ogive_base::{Diagnostic, SourceId};
 
-use crate::{codes, decode::Errors, tree::Node, yaml};
+use crate::{Expansion, codes, decode::Errors, load_with, tree::Node, yaml};
 
 /// Whose configuration it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -199,6 +199,18 @@ fn walked(format: Format, root: &Node) -> Migration {
 }
 
 impl Migration {
+    /// What keeps the result from being loaded: nothing, unless the migration is wrong about a value. Values that come
+    /// from where `from` finds none are left aside. Diagnostics point into `source_id`, whose text must be `yaml`.
+    pub fn problems(&self, source_id: SourceId, from: Expansion<'_>) -> Vec<Diagnostic> {
+        let Err(found) = load_with(source_id, &self.yaml, from) else {
+            return Vec::new();
+        };
+        let place = |error: &Diagnostic| error.labels.first().map(|label| label.span);
+        let missing = found.iter().filter(|error| error.code == codes::EXPANSION);
+        let missing: Vec<_> = missing.filter_map(place).collect();
+        let is_read = |error: &Diagnostic| place(error).is_none_or(|at| !missing.contains(&at));
+        found.into_iter().filter(is_read).collect()
+    }
     fn empty(format: Format) -> Self {
         Migration {
             format,
@@ -212,5 +224,7 @@ impl Migration {
 mod closed_tests;
 #[cfg(test)]
 mod kept_tests;
+#[cfg(test)]
+mod switch_tests;
 #[cfg(test)]
 mod tests;

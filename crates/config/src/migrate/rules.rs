@@ -29,6 +29,8 @@ pub(super) enum Action {
     No(&'static str),
     /// Something of its own.
     Call(fn(&mut Walk<'_>, &[String], &Node)),
+    /// A section of which this says whether it is done with as a whole; else its keys have rules of their own.
+    Gate(fn(&mut Walk<'_>, &[String], &Node) -> bool),
 }
 
 /// The same name here.
@@ -77,6 +79,25 @@ pub(super) const fn call(from: &'static str, action: fn(&mut Walk<'_>, &[String]
     }
 }
 
+/// A section that may be off as a whole.
+pub(super) const fn gate(
+    from: &'static str,
+    is_done: fn(&mut Walk<'_>, &[String], &Node) -> bool,
+) -> Rule {
+    Rule {
+        from,
+        action: Action::Gate(is_done),
+    }
+}
+/// Says of a section that is plainly off that it is not needed: for [`gate`].
+pub(super) fn off(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
+    let is_off = is_off(path, node);
+    if is_off {
+        walk.not_needed(path, OFF);
+    }
+    is_off
+}
+
 /// The walk, and what it has made so far.
 pub(super) struct Walk<'n> {
     pub(super) format: Format,
@@ -121,6 +142,13 @@ impl<'n> Walk<'n> {
                     Verdict::NotNeeded,
                     "it has no value, so the default holds",
                 ),
+                (
+                    Some(Rule {
+                        action: Action::Gate(is_done),
+                        ..
+                    }),
+                    Value::Map(_),
+                ) if is_done(self, &path, node) => {}
                 (found, Value::Map(entries))
                     if !entries.is_empty()
                         && (below || found.is_none())
@@ -154,6 +182,10 @@ impl<'n> Walk<'n> {
             Action::No(_) if is_off(path, node) => self.not_needed(path, OFF),
             Action::No(why) => self.unsupported(path, why),
             Action::Call(action) => action(self, path, node),
+            Action::Gate(_) => match node.value {
+                Value::Map(_) => self.not_needed(path, "it is empty"),
+                _ => self.unknown(path),
+            },
             Action::To(target, convert, note) => {
                 let target = filled(target, rule.from, path);
                 match convert(self.format, node) {
