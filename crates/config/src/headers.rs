@@ -71,7 +71,7 @@ pub enum HeaderRule {
 pub enum HeaderSelector {
     /// The header of that name.
     Named(String),
-    /// Headers whose lower-case name matches this regular expression (checked to be valid), anywhere in the name
+    /// Headers whose name matches this regular expression (checked to be valid), in upper or lower case, anywhere in the name
     /// unless anchored.
     Matching(String),
 }

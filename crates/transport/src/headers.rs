@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use ogive_base::bounded;
-use regex_lite::Regex;
+use regex_lite::{Regex, RegexBuilder};
 
 use crate::{
     caller::{CallerContext, ClientValue},
@@ -134,9 +134,11 @@ impl PartialEq for NameMatch {
 }
 
 impl NameMatch {
-    /// Names that a regular expression finds a match in; `None` if it is malformed.
+    /// Names that a regular expression finds a match in; `None` if it is malformed. Names of headers have no case, and are
+    /// written in lower case here: `^X-` means what `^x-` does.
     pub fn matching(regex: &str) -> Option<Self> {
-        Regex::new(regex).ok().map(NameMatch::Matching)
+        let regex = RegexBuilder::new(regex).case_insensitive(true).build();
+        regex.ok().map(NameMatch::Matching)
     }
     pub(crate) fn matches(&self, name: &HeaderName) -> bool {
         match self {
@@ -747,6 +749,16 @@ mod tests {
             HeaderRule::Remove(named("cookie")),
         ];
         let client = [("cookie", "c"), ("x-internal", "1"), ("x-a", "2")];
+        assert_eq!(apply(rules, &client), ["x-a: 2"]);
+    }
+
+    #[test]
+    fn patterns_of_names_have_no_case() {
+        let rules = vec![
+            propagate(NameMatch::matching("^X-").unwrap()),
+            HeaderRule::Remove(NameMatch::matching("^X-Secret").unwrap()),
+        ];
+        let client = [("x-secret-key", "1"), ("x-a", "2"), ("y-x-a", "3")];
         assert_eq!(apply(rules, &client), ["x-a: 2"]);
     }
 

@@ -222,8 +222,6 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                 ("algorithm", "most_restrictive_cache_control") => continue,
                 ("algorithm", "first_write") => "first".to_owned(),
                 ("algorithm", "last_write") => "last".to_owned(),
-                // Cosmo compares names as `X-Name`, we as `x-name`.
-                ("matching", found) if !found.starts_with("(?i)") => format!("(?i){expanded}"),
                 _ => expanded,
             };
             set(&mut rule, &format!("{kind}.{to}"), text(value));
