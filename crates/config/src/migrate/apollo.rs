@@ -4,8 +4,9 @@ use super::{
     Format, attributes,
     convert::{address, duration, negated, percent, same, size, text_map, texts, whole},
     cors, headers,
+    moves::Move,
     nodes::{at, plain, scalar, text},
-    rates,
+    rates, redis,
     rules::{Rule, Walk, call, keep, no, to, unneeded, with},
     settings, signatures, subscriptions, telemetry, tokens,
     why::{
@@ -23,6 +24,23 @@ use crate::{
 
 const STUDIO: &str = "it is about Apollo's own services";
 const ALWAYS: &str = "it always is so here";
+
+/// Names of other versions, as documented: those with `preview_` and `experimental_`, and limits by whose they are.
+pub(super) const MOVES: &[Move] = &[
+    ("preview_operation_limits", "limits"),
+    ("limits.router", "limits"),
+    (
+        "limits.experimental_http_max_request_bytes",
+        "limits.http_max_request_bytes",
+    ),
+    ("preview_demand_control", "demand_control"),
+    ("preview_persisted_queries", "persisted_queries"),
+    ("experimental_batching", "batching"),
+    (
+        "authorization.preview_directives",
+        "authorization.directives",
+    ),
+];
 
 pub(super) const RULES: &[Rule] = &[
     with("supergraph.listen", "listen", address),
@@ -67,6 +85,17 @@ pub(super) const RULES: &[Rule] = &[
     keep("homepage.enabled"),
     to("sandbox.enabled", "homepage.enabled"),
     unneeded("homepage.graph_ref", STUDIO),
+    with(
+        "limits.subgraph.all.http_max_response_size",
+        "traffic_shaping.all.response_max_bytes",
+        size,
+    ),
+    with(
+        "limits.subgraph.subgraphs.*.http_max_response_size",
+        "traffic_shaping.subgraphs.*.response_max_bytes",
+        size,
+    ),
+    no("limits.connector", CONNECTORS),
     keep("limits.max_depth"),
     keep("limits.max_height"),
     keep("limits.max_aliases"),
@@ -220,10 +249,7 @@ pub(super) const RULES: &[Rule] = &[
     no("traffic_shaping.connector", CONNECTORS),
     keep("apq.enabled"),
     keep("apq.router.cache.in_memory.limit"),
-    no(
-        "apq.router.cache.redis",
-        "registered documents are kept in memory",
-    ),
+    call("apq.router.cache.redis", redis::apollo),
     unneeded("apq.subgraph", "requests to subgraphs carry their document"),
     keep("persisted_queries.enabled"),
     keep("persisted_queries.local_manifests"),
@@ -535,7 +561,6 @@ pub(super) const RULES: &[Rule] = &[
     keep("demand_control.strategy.static_estimated.subgraph.subgraphs.*.max"),
     keep("demand_control.strategy.static_estimated.subgraph.subgraphs.*.list_size"),
     no("demand_control", COSTS),
-    no("preview_demand_control", COSTS),
     no("connectors", CONNECTORS),
     no(
         "progressive_override",

@@ -5,7 +5,8 @@ use super::{
     convert::{address, brokers, duration, negated, same, size, texts},
     cors, costs, headers,
     nodes::{at, is_on, one, plain, scalar, text},
-    rules::{Rule, Walk, call, no, noted, to, unneeded, with},
+    rates, redis,
+    rules::{Rule, Walk, bound, call, gate, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
     subscriptions, telemetry, tokens,
     why::{CLAIMS, CODE, COSTS, EVENTS, MUTATIONS, OFF, SUBSCRIPTIONS, TOOLS},
@@ -86,12 +87,12 @@ pub(super) const RULES: &[Rule] = &[
         "overrides.subgraphs.*.subscription_websocket_subprotocol",
         subscriptions::cosmo_subprotocol,
     ),
-    with(
+    bound(
         "traffic_shaping.router.max_request_body_size",
         "limits.http_max_request_bytes",
         size,
     ),
-    with(
+    bound(
         "traffic_shaping.router.max_header_bytes",
         "limits.http1_max_request_buf_size",
         size,
@@ -105,22 +106,22 @@ pub(super) const RULES: &[Rule] = &[
         "http.compression.min_bytes",
         size,
     ),
-    with(
+    bound(
         "traffic_shaping.all.request_timeout",
         "traffic_shaping.all.timeout",
         duration,
     ),
-    with(
+    bound(
         "traffic_shaping.subgraphs.*.request_timeout",
         "traffic_shaping.subgraphs.*.timeout",
         duration,
     ),
-    with(
+    bound(
         "traffic_shaping.all.dial_timeout",
         "traffic_shaping.all.connect_timeout",
         duration,
     ),
-    with(
+    bound(
         "traffic_shaping.subgraphs.*.dial_timeout",
         "traffic_shaping.subgraphs.*.connect_timeout",
         duration,
@@ -183,15 +184,15 @@ pub(super) const RULES: &[Rule] = &[
     call("security.block_subscriptions", block_subscriptions),
     call("security.block_non_persisted_operations", only_persisted),
     call("security.block_persisted_operations", no_persisted),
-    call("rate_limit", rate_limit),
+    call("rate_limit", rates::cosmo),
     to("automatic_persisted_queries.enabled", "apq.enabled"),
     unneeded(
         "automatic_persisted_queries.cache",
         "bounded by `apq.router.cache.in_memory.limit`",
     ),
-    no(
+    call(
         "automatic_persisted_queries.storage",
-        "registered documents are kept in memory",
+        redis::cosmo_documents,
     ),
     call("persisted_operations.safelist.enabled", safelist),
     call("persisted_operations.log_unknown", safelist),
@@ -244,15 +245,20 @@ pub(super) const RULES: &[Rule] = &[
         "errors of a subgraph are shown or not",
     ),
     to("batching.enabled", "batching.enabled"),
-    to("batching.max_entries_per_batch", "batching.maximum_size"),
+    bound(
+        "batching.max_entries_per_batch",
+        "batching.maximum_size",
+        same,
+    ),
     unneeded(
         "batching.max_concurrency",
         "entries share the request's thread",
     ),
     unneeded("batching.omit_extensions", "errors carry their code"),
-    to(
+    bound(
         "engine.execution_plan_cache_size",
         "query_planning.cache.size",
+        same,
     ),
     unneeded(
         "engine.enable_single_flight",
@@ -365,7 +371,8 @@ pub(super) const RULES: &[Rule] = &[
         "cache_control_policy",
         "write `default` into a rule for `cache-control`",
     ),
-    call("tls.server.enabled", tls_switch),
+    gate("tls.server", tls_off),
+    unneeded("tls.server.enabled", "TLS is on where a key is set"),
     to("tls.server.cert_file", "tls.supergraph.certificate_chain"),
     to("tls.server.key_file", "tls.supergraph.key"),
     to(
@@ -409,13 +416,13 @@ pub(super) const RULES: &[Rule] = &[
         "tls.subgraph.subgraphs.*.insecure_skip_verify",
     ),
     to("file_upload.enabled", "file_uploads.enabled"),
-    with("file_upload.max_size", "file_uploads.max_file_size", size),
-    with(
+    bound("file_upload.max_size", "file_uploads.max_file_size", size),
+    bound(
         "file_upload.max_file_size",
         "file_uploads.max_file_size",
         size,
     ),
-    to("file_upload.max_files", "file_uploads.max_files"),
+    bound("file_upload.max_files", "file_uploads.max_files", same),
     call("authentication.jwt", tokens::cosmo),
     no("authentication", CLAIMS),
     to(
@@ -494,14 +501,13 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
     );
 }
 
-fn tls_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    match scalar(node) {
-        Some("true") => walk.not_needed(path, "TLS is on where a key is set"),
-        _ => {
-            let why = "TLS is on where a key is set; remove `tls.supergraph`";
-            walk.unsupported(path, why);
-        }
+/// Files are named there in vain unless the switch is on.
+fn tls_off(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
+    let is_off = !at(node, "enabled").is_some_and(is_on);
+    if is_off {
+        walk.not_needed(path, OFF);
     }
+    is_off
 }
 
 /// What Cosmo sends to its own services unless exporters are listed.
@@ -605,93 +611,6 @@ fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match (on, at(node, "limit")) {
         (true, Some(limit)) => walk.try_put(path, target, same(walk.format, limit)),
         _ => walk.not_needed(path, OFF),
-    }
-}
-
-fn rate_limit(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    if !at(node, "enabled").is_some_and(is_on) {
-        walk.not_needed(path, OFF);
-        return;
-    }
-    let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
-    };
-    for (key, value) in entries {
-        let from = [path, std::slice::from_ref(&key.text)].concat();
-        match &*key.text {
-            "enabled" => walk.not_needed(&from, "rates are limited where they are set"),
-            "strategy" if scalar(value) == Some("simple") => {
-                walk.not_needed(&from, "there is one strategy");
-            }
-            "simple_strategy" => simple_rate(walk, &from, value),
-            "storage" => {
-                let why =
-                    "each process counts for itself: with several, divide the rate by their number";
-                walk.unsupported(&from, why);
-            }
-            "key_suffix_expression" => rate_key(walk, &from, value),
-            _ => walk.unsupported(&from, "there is no such setting here"),
-        }
-    }
-}
-
-/// Whose requests are counted together.
-fn rate_key(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    const TARGET: &str = "traffic_shaping.router.rate_limit";
-    const BY_HAND: &str = "until `traffic_shaping.router.rate_limit.key` is set by hand (`ip`, `header`, `claim`, `operation` or `client_name`), all clients share the one rate";
-    let expression = scalar(node).unwrap_or_default().trim();
-    let header = expression.strip_prefix("request.header.Get(");
-    let header = header.and_then(|rest| rest.strip_suffix(')'));
-    let header = header.map(|name| name.trim_matches(['\'', '"']));
-    let is_name = |name: &&str| {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        !name.is_empty() && name.chars().all(is_part)
-    };
-    match (
-        headers::claim(walk.format, expression),
-        header.filter(is_name),
-    ) {
-        _ if expression.is_empty() => walk.not_needed(path, "it is empty"),
-        (Some(claim), _) if tokens::cosmo_knows(walk) => {
-            walk.put(path, &format!("{TARGET}.key"), plain("claim"), "");
-            walk.put(path, &format!("{TARGET}.claim"), text(claim), "");
-        }
-        (None, Some(name)) => {
-            walk.put(path, &format!("{TARGET}.key"), plain("header"), "");
-            walk.put(path, &format!("{TARGET}.header"), text(name), "");
-        }
-        _ => walk.unsupported(path, BY_HAND),
-    }
-}
-
-fn simple_rate(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    const TARGET: &str = "traffic_shaping.router.rate_limit";
-    let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
-    };
-    for (key, value) in entries {
-        let from = [path, std::slice::from_ref(&key.text)].concat();
-        match &*key.text {
-            "rate" => {
-                let rate = same(walk.format, value);
-                walk.try_put(&from, &format!("{TARGET}.capacity"), rate);
-            }
-            "period" => {
-                let period = duration(walk.format, value);
-                walk.try_put(&from, &format!("{TARGET}.interval"), period);
-            }
-            "burst" => walk.not_needed(&from, "a burst is as large as the rate of one period"),
-            "reject_exceeding_requests" if is_on(value) => {
-                walk.not_needed(&from, "what exceeds the rate is refused with 429");
-            }
-            "reject_exceeding_requests" => {
-                walk.not_needed(&from, "what exceeds it is refused here")
-            }
-            "reject_status_code" | "hide_stats_from_response_extension" => {
-                walk.not_needed(&from, "the status is 429, and headers say what is left");
-            }
-            _ => walk.unsupported(&from, "there is no such setting here"),
-        }
     }
 }
 

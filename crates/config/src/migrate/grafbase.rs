@@ -4,8 +4,8 @@ use super::{
     Verdict,
     convert::{duration, percent, same, size, text_map, texts},
     cors, costs, headers,
-    nodes::{is_on, plain, scalar, text},
-    rates,
+    nodes::{at, is_on, plain, scalar, text},
+    rates, redis,
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
     settings, subscriptions, telemetry, tokens,
     why::{BUDGET, CACHES, CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS, TOOLS},
@@ -65,16 +65,8 @@ pub(super) const RULES: &[Rule] = &[
         "every kept operation is planned before a new schema serves",
     ),
     call("gateway.rate_limit.storage", storage),
-    to(
-        "gateway.rate_limit.global.limit",
-        "traffic_shaping.router.rate_limit.capacity",
-    ),
-    with(
-        "gateway.rate_limit.global.duration",
-        "traffic_shaping.router.rate_limit.interval",
-        duration,
-    ),
-    no("gateway.rate_limit.redis", "rates are counted in memory"),
+    call("gateway.rate_limit.global", rates::grafbase),
+    call("gateway.rate_limit.redis", redis::grafbase),
     no("gateway.message_signatures", SIGNATURES),
     with("request_body_limit", "limits.http_max_request_bytes", size),
     no(
@@ -283,7 +275,13 @@ fn rate_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("memory") => walk.not_needed(path, "rates are counted in memory"),
-        _ => walk.unsupported(path, "rates are counted in memory"),
+        Some("redis") if at(walk.root, "gateway.rate_limit.redis").is_some() => {
+            walk.not_needed(path, "it is where `storage: redis` is");
+        }
+        _ => walk.unsupported(
+            path,
+            "rates are counted in memory, or in Redis: set `store.redis` by hand",
+        ),
     }
 }
 

@@ -6,13 +6,13 @@ use super::{
     Format,
     convert::{same, texts},
     environment::{environment, expression},
-    nodes::{map, scalar, set, text},
+    nodes::{self, map, plain, scalar, set, text},
     rules::Walk,
 };
 use crate::{
-    HeaderRule,
+    HeaderRule, ResponseHeaderRule,
     decode::{Decode, Errors},
-    tree::{Node, Value},
+    tree::{Key, Node, Value},
 };
 
 /// Apollo's and Hive's lists of `propagate`, `insert` and `remove`, which are ours but for what ours has not.
@@ -68,59 +68,165 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         return out(walk, &why);
     }
     let get = |name: &str| entries.iter().find(|(k, _)| k.text == name).map(|(_, n)| n);
-    if let Some(path) = get("expression").and_then(|node| claim(walk.format, scalar(node)?)) {
+    let found = get("expression").and_then(scalar);
+    let of_body = get("path").filter(|_| get("from_context").is_none());
+    let source = match (found, of_body.map(scalar)) {
+        (Some(expression), _) => source(walk.format, expression),
+        (None, Some(Some(".operationName" | "operationName"))) => Some(of_operation("name")),
+        (None, Some(_)) => {
+            let why = "rules take nothing out of the body, but for the operation's name (`from: { operation_name: true }`); the whole rule is left out";
+            return out(walk, why);
+        }
+        (None, None) => None,
+    };
+    if let Some(from) = source {
+        let default = get("default").map(|node| same(walk.format, node));
         let name = get("name").map(|node| same(walk.format, node));
-        return match name {
-            Some(Ok(name)) => walk.push(&at, target, from_claim(name, path), false),
+        return match (name, default.transpose()) {
+            (Some(Ok(name)), Ok(default)) => {
+                push(walk, &at, target, inserted(name, from, default), false)
+            }
             _ => out(walk, "it names no header"),
         };
     }
-    // Hive takes several names at once.
-    let names: Vec<Option<String>> = match get("named").map(|n| texts(walk.format, n)) {
-        Some(Ok(names)) => items(&names)
-            .iter()
-            .map(|n| scalar(n).map(str::to_owned))
-            .collect(),
-        _ => vec![None],
+    let headers = match chosen(walk.format, kind, entries) {
+        Ok(headers) => headers,
+        Err(why) => return out(walk, &why),
     };
-    for name in names {
+    // A default is that of all headers together.
+    let several = headers.len() > 1;
+    if several && get("default").is_some() && get("rename").is_none() {
+        let why = "a default for several headers is written apart: `insert` with `when: { not: { exists: { request_header: NAME } } }`";
+        walk.unsupported(&[&*at, &["default".to_owned()]].concat(), why);
+    }
+    let last = headers.len() - 1;
+    for (index, header) in headers.into_iter().enumerate() {
         let mut rule = map();
-        for key in known {
-            let found = get(key).and_then(scalar);
-            let value = match (*key, &name) {
-                ("named", Some(name)) => Some(Ok(name.clone())),
-                ("named", None) => None,
-                ("expression", _) => found.map(|found| {
-                    expression(found).ok_or_else(|| {
-                        "expressions per request have no counterpart; the whole rule is left out".to_owned()
-                    })
+        if let Some((key, which)) = &header {
+            set(&mut rule, &format!("{kind}.{key}"), text(which));
+        }
+        let others = known.iter().filter(|key| !SELECTORS.contains(key));
+        for key in others {
+            let Some(found) = get(key).and_then(scalar) else {
+                continue;
+            };
+            let value = match *key {
+                "default" if several && (index < last || get("rename").is_none()) => continue,
+                "expression" => expression(found).ok_or_else(|| {
+                    "expressions per request have no counterpart; the whole rule is left out"
+                        .to_owned()
                 }),
-                _ => found.map(|found| environment(walk.format, found)),
+                _ => environment(walk.format, found),
             };
             let key = match *key {
                 "expression" => "value",
                 key => key,
             };
             match value {
-                None => {}
-                Some(Ok(value)) => set(&mut rule, &format!("{kind}.{key}"), text(value)),
-                Some(Err(why)) => return out(walk, &why),
+                Ok(value) => set(&mut rule, &format!("{kind}.{key}"), text(value)),
+                Err(why) => return out(walk, &why),
             }
         }
-        if get("from_context").is_some() && !is_readable(&rule) {
+        if get("from_context").is_some() && !is_readable(target, &rule) {
             let why = "rules take claims and names of clients out of the context, and nothing else; the whole rule is left out";
             return out(walk, why);
         }
-        let kept = at.starts_with(&target.split('.').map(str::to_owned).collect::<Vec<_>>());
-        walk.push(&at, target, rule, kept);
+        let kept =
+            !several && at.starts_with(&target.split('.').map(str::to_owned).collect::<Vec<_>>());
+        push(walk, &at, target, rule, kept);
     }
 }
 
-/// Whether it is a rule of ours.
-fn is_readable(rule: &Node) -> bool {
+const SELECTORS: [&str; 2] = ["named", "matching"];
+
+/// The headers that a rule is about, each with the key that names it; Hive takes several at once. One that inserts has none.
+fn chosen(
+    format: Format,
+    kind: &str,
+    entries: &[(Key, Node)],
+) -> Result<Vec<Option<(&'static str, String)>>, String> {
+    if kind == "insert" {
+        return Ok(vec![None]);
+    }
+    let mut headers = Vec::new();
+    for selector in SELECTORS {
+        let found = entries.iter().find(|(key, _)| key.text == selector);
+        let Some((_, found)) = found.filter(|(_, node)| !node.is_null()) else {
+            continue;
+        };
+        for one in items(&texts(format, found)?) {
+            let which = scalar(one).ok_or("it names headers in a way that is not known")?;
+            headers.push(Some((selector, which.to_owned())));
+        }
+    }
+    match headers.is_empty() {
+        true => Err("it names no header".to_owned()),
+        false => Ok(headers),
+    }
+}
+
+/// Writes a rule, if it is one of ours.
+fn push(walk: &mut Walk<'_>, at: &[String], target: &str, rule: Node, kept: bool) {
+    if is_readable(target, &rule) {
+        return walk.push(at, target, rule, kept);
+    }
+    let why = "there is no such rule here; the whole rule is left out";
+    match &rule.value {
+        // What does not travel lets nobody in.
+        Value::Map(entries) if entries.iter().any(|(key, _)| key.text == "propagate") => {
+            walk.unsupported(at, why);
+        }
+        _ => walk.lost(at, why),
+    }
+}
+
+/// Whether it is a rule of ours. What comes from the environment is not known here.
+fn is_readable(target: &str, rule: &Node) -> bool {
     let mut errors = Errors::new(SourceId(0));
-    let found = HeaderRule::decode(rule, &mut errors);
-    found.is_some() && errors.finish(()).is_ok()
+    let found = match target.ends_with("response") {
+        true => ResponseHeaderRule::decode(rule, &mut errors).is_some(),
+        false => HeaderRule::decode(rule, &mut errors).is_some(),
+    };
+    (found && errors.is_empty()) || super::environment::refers(&super::write::yaml(rule))
+}
+
+/// What a header is made of, if an expression says nothing but that: a claim, or the operation's name or kind.
+fn source(format: Format, expression: &str) -> Option<Node> {
+    if let Some(path) = claim(format, expression) {
+        let mut from = map();
+        set(&mut from, "jwt_claim", text(path));
+        return Some(from);
+    }
+    let expression = expression.trim();
+    match format {
+        Format::Hive => expression
+            .strip_prefix(".request.operation.")
+            .filter(|what| matches!(*what, "name" | "type"))
+            .map(of_operation),
+        _ => None,
+    }
+}
+
+/// The operation's `name` or `type`.
+fn of_operation(what: &str) -> Node {
+    let mut from = map();
+    let word = match what {
+        "name" => "operation_name",
+        _ => "operation_kind",
+    };
+    set(&mut from, word, plain("true"));
+    from
+}
+
+/// A header that says what that gives.
+fn inserted(name: Node, from: Node, default: Option<Node>) -> Node {
+    let mut rule = map();
+    set(&mut rule, "insert.name", name);
+    set(&mut rule, "insert.from", from);
+    if let Some(default) = default {
+        set(&mut rule, "insert.default", default);
+    }
+    rule
 }
 
 /// The claim that an expression is, if it is nothing but that: `.request.jwt.claims.sub` of Hive's,
@@ -136,14 +242,6 @@ pub(super) fn claim(format: Format, expression: &str) -> Option<String> {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
     path.split('.').all(is_name).then(|| path.to_owned())
-}
-
-/// A header that says what a claim does.
-fn from_claim(name: Node, path: String) -> Node {
-    let mut rule = map();
-    set(&mut rule, "insert.name", name);
-    set(&mut rule, "insert.from.jwt_claim", text(path));
-    rule
 }
 
 /// Cosmo's lists of `{ op: propagate | set, ... }`.
@@ -174,13 +272,11 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             "name",
             "value",
         ];
-        if let (Some("set"), Some(name), Some(expression), None) =
-            (get("op"), get("name"), get("expression"), get("value"))
+        if let (Some("set"), Some(name), None, Some(from)) =
+            (get("op"), get("name"), get("value"), source_of_cosmo(item))
             && target.ends_with("request")
-            && let Some(path) = claim(walk.format, expression)
         {
-            let rule = from_claim(text(name), path);
-            walk.push(&at, &target, rule, false);
+            push(walk, &at, &target, inserted(text(name), from, None), false);
             continue;
         }
         let foreign = entries.iter().find(|(key, value)| {
@@ -226,7 +322,36 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             };
             set(&mut rule, &format!("{kind}.{to}"), text(value));
         }
-        walk.push(&at, &target, rule, false);
+        push(walk, &at, &target, rule, false);
+    }
+}
+
+/// What a rule of Cosmo's sets a header to, if that is one thing and known here.
+fn source_of_cosmo(rule: &Node) -> Option<Node> {
+    const KNOWN: [&str; 4] = ["op", "name", "expression", "value_from"];
+    let Value::Map(entries) = &rule.value else {
+        return None;
+    };
+    if !entries.iter().all(|(key, _)| KNOWN.contains(&&*key.text)) {
+        return None;
+    }
+    match (nodes::at(rule, "expression"), nodes::at(rule, "value_from")) {
+        (Some(expression), None) => source(Format::Cosmo, scalar(expression)?),
+        (
+            None,
+            Some(Node {
+                value: Value::Map(from),
+                ..
+            }),
+        ) => match from.as_slice() {
+            [(key, field)] if key.text == "context_field" => match scalar(field)? {
+                "operation_name" => Some(of_operation("name")),
+                "operation_type" => Some(of_operation("type")),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -298,14 +423,14 @@ pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &
                 if let Some(value) = get("rename") {
                     set(&mut rule, "propagate.rename", text(value));
                 }
-                walk.push(&at, target, own, false);
+                push(walk, &at, target, own, false);
             }
             _ => {
                 walk.lost(&at, "its `rule` is not known");
                 continue;
             }
         }
-        walk.push(&at, target, rule, false);
+        push(walk, &at, target, rule, false);
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     convert::{duration, files, percent, same, seconds, size, text_map, texts},
     cors, headers, masking,
     nodes::{at, is_on, map, plain, scalar, set_key, text},
-    rules::{Rule, Walk, call, gate, keep, no, noted, to, unneeded, with},
+    rules::{Rule, Walk, call, gate, keep, no, noted, off, to, unneeded, with},
     section::{Entry, defaults, section},
     settings, signatures, subscriptions, telemetry, tokens,
     why::{CALLBACKS, CODE, COSTS, HIVE_COPROCESSOR, OFF, SIGNATURES, SUBSCRIPTIONS},
@@ -276,7 +276,24 @@ pub(super) const RULES: &[Rule] = &[
         settings::enforced,
     ),
     call("authorization.directives.unauthorized.mode", unauthorized),
+    gate("demand_control", off),
     keep("demand_control.enabled"),
+    keep("demand_control.mode"),
+    keep("demand_control.strategy.static_estimated.max"),
+    keep("demand_control.strategy.static_estimated.list_size"),
+    unneeded(
+        "demand_control.strategy.static_estimated.actual_cost_mode",
+        "what an operation did cost refuses no answer there; here it would, so it is not counted",
+    ),
+    no(
+        "demand_control.include_extension_metadata",
+        "costs are told in headers (`demand_control.expose_headers`) and in the log",
+    ),
+    keep("demand_control.strategy.static_estimated.subgraph.all.max"),
+    keep("demand_control.strategy.static_estimated.subgraph.all.list_size"),
+    keep("demand_control.strategy.static_estimated.subgraph.subgraphs.*.max"),
+    keep("demand_control.strategy.static_estimated.subgraph.subgraphs.*.list_size"),
+    call("demand_control.expose_headers", expose_costs),
     to("demand_control.operation_cost.mode", "demand_control.mode"),
     to(
         "demand_control.operation_cost.max",
@@ -460,6 +477,24 @@ fn only_http2(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("true") => walk.put(path, &target, plain("http2only"), ""),
         _ => walk.not_needed(path, OFF),
+    }
+}
+
+/// Names of headers there, a switch for all of them here.
+fn expose_costs(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Value::Map(entries) = &node.value else {
+        return walk.unsupported(path, "it is no mapping");
+    };
+    for (key, value) in entries {
+        let from = [path, std::slice::from_ref(&key.text)].concat();
+        match (&*key.text, scalar(value)) {
+            ("max" | "estimated" | "actual", Some("false") | None) => walk.not_needed(&from, OFF),
+            ("max" | "estimated" | "actual", _) => {
+                let note = "all of `x-cost-estimated`, `x-cost-max` and `x-cost-actual`";
+                walk.put(&from, "demand_control.expose_headers", plain("true"), note);
+            }
+            _ => walk.unknown(&from),
+        }
     }
 }
 

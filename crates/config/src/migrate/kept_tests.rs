@@ -3,7 +3,7 @@
 use ogive_base::{SourceId, Sources};
 
 use super::{Format, Migration, Verdict, migrate};
-use crate::{AttributeSource, Config, DemandControlMode, HeaderRule, RateLimitKey, Selector, load};
+use crate::{AttributeSource, Config, DemandControlMode, HeaderRule, Selector, load};
 
 fn migrated(format: Format, text: &str) -> Migration {
     migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
@@ -192,21 +192,13 @@ fn rates_stay_those_of_each_caller() {
         )
     };
     let found = |text: &str| {
-        loaded(&migrated(Format::Cosmo, text))
-            .traffic_shaping
-            .router
-            .rate_limit
+        let rates = loaded(&migrated(Format::Cosmo, text)).traffic_shaping;
+        rates.all.rate_limits[0].key.clone()
     };
-    let by_claim = found(&rate("request.auth.claims.sub")).unwrap();
-    assert_eq!(
-        (by_claim.key, &*by_claim.claim),
-        (RateLimitKey::Claim, "sub")
-    );
-    let by_header = found(&rate("\"request.header.Get('X-Key')\"")).unwrap();
-    assert_eq!(
-        (by_header.key, &*by_header.header.0),
-        (RateLimitKey::Header, "x-key")
-    );
+    let by_claim = found(&rate("request.auth.claims.sub"));
+    assert_eq!(by_claim, [Selector::JwtClaim("sub".into())]);
+    let by_header = found(&rate("\"request.header.Get('X-Key')\""));
+    assert_eq!(by_header, [Selector::RequestHeader("x-key".into())]);
     // Whoever reads the report knows what holds until something is done.
     let other = migrated(Format::Cosmo, &rate("request.url.path"));
     let (_, why) = note(&other, "rate_limit.key_suffix_expression");

@@ -21,9 +21,11 @@ mod headers;
 mod hive;
 mod hive_documents;
 mod masking;
+mod moves;
 mod nodes;
 mod protections;
 mod rates;
+mod redis;
 mod report;
 mod rules;
 mod section;
@@ -180,10 +182,16 @@ fn walked(format: Format, root: &Node) -> Migration {
         Format::Grafbase => (grafbase::RULES, grafbase::finish),
         Format::Cosmo => (cosmo::RULES, cosmo::finish),
     };
-    let mut walk = rules::Walk::new(format, root);
+    let mut root = root.clone();
+    let moved = match format {
+        Format::Apollo => moves::apply(&mut root, apollo::MOVES),
+        _ => moves::apply(&mut root, &[]),
+    };
+    let mut walk = rules::Walk::new(format, &root);
     walk.run(table);
     finish(&mut walk);
-    let (tree, mut report, lost) = walk.done();
+    let (tree, mut report, mut lost) = walk.done();
+    moved.name(&mut report, &mut lost);
     report.sort_by_key(|row| !row.protection);
     let yaml = format!(
         "# From a configuration of {}.\n{}{}",

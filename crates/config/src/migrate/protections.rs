@@ -66,6 +66,8 @@ const HIVE: Table = Table {
         "traffic_shaping.subgraphs.*.tls",
     ],
     harmless: &[
+        "demand_control.expose_headers",
+        "demand_control.include_extension_metadata",
         "error_masking.redacted_error_message",
         "limits.*.expose_limits",
         "persisted_documents.extractors",
@@ -131,7 +133,6 @@ const COSMO: Table = Table {
         "subgraph_error_propagation.default_extension_code",
         "subgraph_error_propagation.omit_locations",
         "subgraph_error_propagation.propagate_status_codes",
-        "tls.server.enabled",
     ],
 };
 

@@ -10,7 +10,10 @@ use super::{
     protections,
     why::OFF,
 };
-use crate::tree::{Node, Value};
+use crate::{
+    tree::{Node, Value},
+    units::parse_byte_size,
+};
 
 /// What is to become of a key.
 #[derive(Clone, Copy)]
@@ -23,6 +26,8 @@ pub(super) struct Rule {
 pub(super) enum Action {
     /// The value goes to this path, where `*` stands for the keys that `*` of the source matched, in order.
     To(&'static str, Convert, &'static str),
+    /// The same of a bound, of which 0 means that there is none.
+    Bound(&'static str, Convert),
     /// Not needed, because of this.
     Drop(&'static str),
     /// Unsupported, because of this.
@@ -55,6 +60,13 @@ pub(super) const fn noted(
     Rule {
         from,
         action: Action::To(target, convert, note),
+    }
+}
+/// A bound by another name, unless it is 0.
+pub(super) const fn bound(from: &'static str, target: &'static str, convert: Convert) -> Rule {
+    Rule {
+        from,
+        action: Action::Bound(target, convert),
     }
 }
 /// Not needed here.
@@ -155,7 +167,7 @@ impl<'n> Walk<'n> {
                         && !matches!(
                             found,
                             Some(Rule {
-                                action: Action::To(..) | Action::Call(_),
+                                action: Action::To(..) | Action::Bound(..) | Action::Call(_),
                                 ..
                             })
                         ) =>
@@ -186,6 +198,14 @@ impl<'n> Walk<'n> {
                 Value::Map(_) => self.not_needed(path, "it is empty"),
                 _ => self.unknown(path),
             },
+            Action::Bound(..) if is_zero(node) => {
+                let why = "0 means none there; the default here holds";
+                self.row(path, None, Verdict::Unsupported, why);
+            }
+            Action::Bound(target, convert) => {
+                let target = filled(target, rule.from, path);
+                self.try_put(path, &target, convert(self.format, node));
+            }
             Action::To(target, convert, note) => {
                 let target = filled(target, rule.from, path);
                 match convert(self.format, node) {
@@ -198,6 +218,8 @@ impl<'n> Walk<'n> {
 
     /// Writes a value and says so.
     pub(super) fn put(&mut self, from: &[String], target: &str, value: Node, note: &str) {
+        let (value, said) = self.settled(target, value);
+        let note = said.as_deref().unwrap_or(note);
         let verdict = if from.join(".") == target && note.is_empty() {
             Verdict::Kept
         } else {
@@ -205,6 +227,30 @@ impl<'n> Walk<'n> {
         };
         set(&mut self.tree, target, value);
         self.row(from, Some(target), verdict, note);
+    }
+    /// Two keys of theirs may be one here. If they say different things, the smaller bound holds, and what is shown to
+    /// nobody; of anything else what comes last.
+    fn settled(&mut self, target: &str, value: Node) -> (Node, Option<String>) {
+        let Some(earlier) = get_mut(&mut self.tree, target).cloned() else {
+            return (value, None);
+        };
+        let (Some(one), Some(other)) = (scalar(&earlier), scalar(&value)) else {
+            return (value, None);
+        };
+        if one == other {
+            return (value, None);
+        }
+        let rows = self.report.iter().rev();
+        let from = rows.filter(|row| row.to.as_deref() == Some(target));
+        let from = from.map(|row| row.from.clone()).next();
+        let from = from.unwrap_or_default();
+        let (keep, why) = match (amount(one), amount(other)) {
+            (Some(one), Some(other)) => (one < other, "the smaller of the two holds"),
+            _ if SHOWS.contains(&target) => (one == "false", "it is off where one says so"),
+            _ => (false, "this one counts"),
+        };
+        let note = format!("`{from}` says `{one}`, and this `{other}`: {why}");
+        (if keep { earlier } else { value }, Some(note))
     }
     /// The same by keys that may have dots in them.
     pub(super) fn put_at(&mut self, from: &[String], target: &[&str], value: Node) {
@@ -257,6 +303,11 @@ impl<'n> Walk<'n> {
     /// Whether something was written there.
     pub(super) fn has(&mut self, target: &str) -> bool {
         get_mut(&mut self.tree, target).is_some()
+    }
+    /// Whether that is written there.
+    pub(super) fn says(&mut self, target: &str, value: &Node) -> bool {
+        let there = get_mut(&mut self.tree, target).map(|node| super::write::flow(node));
+        there == Some(super::write::flow(value))
     }
     /// A value that goes to this path, or the reason why it cannot.
     pub(super) fn try_put(&mut self, from: &[String], target: &str, value: Result<Node, String>) {
@@ -337,6 +388,25 @@ impl<'n> Walk<'n> {
     pub(super) fn done(self) -> (Node, Vec<ReportRow>, Vec<Lost>) {
         (self.tree, self.report, self.lost)
     }
+}
+
+/// Switches of which two keys may speak, and that show something.
+const SHOWS: [&str; 2] = ["include_subgraph_errors.all", "supergraph.introspection"];
+
+/// A number, or a number of bytes.
+fn amount(text: &str) -> Option<u64> {
+    match text.parse() {
+        Ok(number) => Some(number),
+        Err(_) => parse_byte_size(text).ok().map(|size| size.0 as u64),
+    }
+}
+
+/// Whether a bound is 0, whatever its unit.
+fn is_zero(node: &Node) -> bool {
+    scalar(node).is_some_and(|text| {
+        let unit = text.trim_start_matches(['0', '.']);
+        unit.len() < text.len() && unit.trim().chars().all(char::is_alphabetic)
+    })
 }
 
 /// Whether it is a section that its switch says is off, or that switch.

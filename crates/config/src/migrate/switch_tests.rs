@@ -6,7 +6,10 @@ use super::{
     Format, Migration, Verdict,
     closed_tests::{loaded, migrated},
 };
-use crate::{Expansion, codes};
+use crate::{
+    DemandControlMode, Expansion, HeaderRule, HeaderSelector, ResponseHeaderRule, StorageWord,
+    codes,
+};
 
 fn verdict(migration: &Migration, from: &str) -> Option<Verdict> {
     let row = migration.report.iter().find(|row| row.from == from);
@@ -57,4 +60,258 @@ fn a_guard_that_is_written_down_is_on_unless_it_is_off() {
         let csrf = loaded(&migrated(Format::Hive, text)).csrf;
         assert_eq!(csrf.enabled, on, "{text}");
     }
+}
+
+/// Of two bounds that are one here the smaller holds, in whichever order they are written.
+#[test]
+fn the_smaller_of_two_bounds_holds() {
+    let depth = "security: { complexity_limits: { depth: { enabled: true, limit: 3 } }, depth_limit: { enabled: true, limit: 4 } }";
+    let other = "security: { depth_limit: { enabled: true, limit: 4 }, complexity_limits: { depth: { enabled: true, limit: 3 } } }";
+    for text in [depth, other] {
+        let migration = migrated(Format::Cosmo, text);
+        assert_eq!(loaded(&migration).limits.max_depth, Some(3), "{text}");
+        assert!(
+            migration
+                .report_text()
+                .contains("the smaller of the two holds")
+        );
+    }
+    let files = "file_upload: { max_size: 1MB, max_file_size: 900kB }";
+    let config = loaded(&migrated(Format::Cosmo, files));
+    assert_eq!(config.file_uploads.max_file_size.0, 900_000);
+    let introspection = "introspection: { enabled: false }\nintrospection_enabled: true";
+    assert!(
+        !loaded(&migrated(Format::Cosmo, introspection))
+            .supergraph
+            .introspection
+    );
+}
+
+/// Go's 0 is no bound at all, and no bound here is 0.
+#[test]
+fn bounds_of_zero_are_left_out_and_named() {
+    let text =
+        "traffic_shaping: { all: { request_timeout: 0s }, router: { max_request_body_size: 0 } }";
+    let migration = migrated(Format::Cosmo, text);
+    let config = loaded(&migration);
+    assert_eq!(
+        config.limits.http_max_request_bytes,
+        crate::Config::default().limits.http_max_request_bytes
+    );
+    for from in [
+        "traffic_shaping.all.request_timeout",
+        "traffic_shaping.router.max_request_body_size",
+    ] {
+        assert_eq!(verdict(&migration, from), Some(Verdict::Unsupported));
+    }
+    assert_eq!(migration.protections_lost(), 0);
+}
+
+#[test]
+fn names_of_other_versions_are_known() {
+    let demand = "preview_demand_control: { enabled: true, mode: enforce, strategy: { static_estimated: { max: 9, list_size: 8 } } }";
+    let migration = migrated(Format::Apollo, demand);
+    let config = loaded(&migration).demand_control;
+    assert_eq!(
+        (config.enabled, config.mode),
+        (true, DemandControlMode::Enforce)
+    );
+    assert_eq!(config.strategy.static_estimated.max.get(), 9);
+    assert_eq!(
+        verdict(&migration, "preview_demand_control.mode"),
+        Some(Verdict::Renamed)
+    );
+
+    let limits = "limits: { router: { max_depth: 3 }, subgraph: { all: { http_max_response_size: 2MB }, subgraphs: { a: { http_max_response_size: 1MB } } } }";
+    let config = loaded(&migrated(Format::Apollo, limits));
+    assert_eq!(config.limits.max_depth, Some(3));
+    assert_eq!(config.traffic("a").response_max_bytes, 1_000_000);
+    assert_eq!(config.traffic("b").response_max_bytes, 2_000_000);
+
+    let documents = "preview_persisted_queries: { enabled: true, safelist: { enabled: true } }\nauthorization: { preview_directives: { enabled: false } }";
+    let config = loaded(&migrated(Format::Apollo, documents));
+    assert_eq!(config.persisted_queries.mode, crate::PersistedMode::Require);
+    assert_eq!(
+        config.authorization.directives,
+        crate::AuthorizationDirectives::Ignore
+    );
+}
+
+fn headers(format: Format, rules: &str) -> Vec<HeaderRule> {
+    let text = format!("headers: {{ all: {{ request: {rules} }} }}");
+    loaded(&migrated(format, &text)).headers.all.request
+}
+
+#[test]
+fn lists_of_headers_are_several_rules() {
+    let matching = |text: &str| HeaderSelector::Matching(text.to_owned());
+    let rules = headers(
+        Format::Hive,
+        "[ { propagate: { matching: [^x-q, ^x-w] } }, { remove: { matching: [^x-q-a] } } ]",
+    );
+    let wanted = [
+        HeaderRule::Propagate {
+            from: matching("^x-q"),
+            rename: None,
+            default: None,
+        },
+        HeaderRule::Propagate {
+            from: matching("^x-w"),
+            rename: None,
+            default: None,
+        },
+        HeaderRule::Remove(matching("^x-q-a")),
+    ];
+    assert_eq!(rules, wanted);
+    let response = "headers: { all: { response: [ { remove: { matching: [^x-q, ^x-w] } } ] } }";
+    let rules = loaded(&migrated(Format::Hive, response))
+        .headers
+        .all
+        .response;
+    assert_eq!(rules[1], ResponseHeaderRule::Remove(matching("^x-w")));
+}
+
+/// The first of several headers that is there counts, and the default if none is.
+#[test]
+fn a_default_of_several_headers_is_that_of_the_last() {
+    let rules = headers(
+        Format::Hive,
+        "[ { propagate: { named: [x-a, x-b], rename: x-c, default: d } } ]",
+    );
+    let defaults: Vec<Option<&str>> = rules
+        .iter()
+        .map(|rule| match rule {
+            HeaderRule::Propagate {
+                default, rename, ..
+            } if rename.as_deref() == Some("x-c") => default.as_deref(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(defaults, [None, Some("d")]);
+    let text =
+        "headers: { all: { request: [ { propagate: { named: [x-a, x-b], default: d } } ] } }";
+    let migration = migrated(Format::Hive, text);
+    assert_eq!(loaded(&migration).headers.all.request.len(), 2);
+    let from = "headers.all.request.0.propagate.default";
+    assert_eq!(verdict(&migration, from), Some(Verdict::Unsupported));
+}
+
+#[test]
+fn headers_keep_saying_what_the_operation_is_called() {
+    for (format, rules) in [
+        (
+            Format::Apollo,
+            "[ { insert: { name: x-op, path: .operationName, default: none } } ]",
+        ),
+        (
+            Format::Hive,
+            "[ { insert: { name: x-op, expression: .request.operation.name } } ]",
+        ),
+        (
+            Format::Cosmo,
+            "[ { op: set, name: x-op, value_from: { context_field: operation_name } } ]",
+        ),
+    ] {
+        let found = headers(format, rules);
+        let is_name = matches!(
+            &found[0],
+            HeaderRule::InsertFrom {
+                from: crate::Selector::OperationName,
+                ..
+            }
+        );
+        assert!(is_name, "{found:?}");
+    }
+}
+
+/// Cosmo Router counts what it asks subgraphs, in Redis.
+#[test]
+fn rates_count_what_they_counted() {
+    let text = "rate_limit: { enabled: true, simple_strategy: { rate: 5, period: 10s }, storage: { urls: ['redis://r:6379'], key_prefix: c, cluster_enabled: true } }";
+    let migration = migrated(Format::Cosmo, text);
+    let config = loaded(&migration);
+    assert!(config.traffic_shaping.router.rate_limit.is_none());
+    let rate = &config.traffic_shaping.all.rate_limits[0];
+    assert_eq!((rate.capacity.get(), rate.interval.0.as_secs()), (5, 10));
+    assert_eq!(rate.storage, StorageWord::Redis);
+    let redis = config.store.redis.unwrap();
+    assert_eq!(
+        (&*redis.urls[0], &*redis.namespace),
+        ("redis://r:6379", "c")
+    );
+    assert_eq!(redis.mode, crate::RedisMode::Cluster);
+    assert_eq!(
+        migration.protections_lost(),
+        0,
+        "{}",
+        migration.report_text()
+    );
+
+    let text = "[gateway.rate_limit]\nstorage = \"redis\"\nglobal.limit = 5\nglobal.duration = \"1s\"\nredis.url = \"redis://r:6379\"";
+    let config = loaded(&migrated(Format::Grafbase, text));
+    assert_eq!(
+        config.traffic_shaping.router.rate_limits[0].storage,
+        StorageWord::Redis
+    );
+    assert!(config.store.redis.is_some());
+}
+
+/// Documents that clients register stay in Redis; two servers are not one.
+#[test]
+fn registered_documents_stay_in_redis() {
+    let apollo = "apq: { router: { cache: { redis: { urls: ['rediss://r:6379'], ttl: 1h, timeout: 5ms, namespace: n, tls: { certificate_authorities: ca.pem } } } } }";
+    let config = loaded(&migrated(Format::Apollo, apollo));
+    assert_eq!(config.apq.router.cache.storage, StorageWord::Redis);
+    let tls = config.store.redis.unwrap().tls.unwrap();
+    assert_eq!(tls.certificate_authorities.as_deref(), Some("ca.pem"));
+    let cosmo = "rate_limit: { enabled: true, simple_strategy: { rate: 5, period: 10s }, storage: { urls: ['redis://a:6379'] } }\n\
+                 automatic_persisted_queries: { storage: { provider_id: b } }\n\
+                 storage_providers: { redis: [ { id: b, urls: ['redis://b:6379'] } ] }";
+    let migration = migrated(Format::Cosmo, cosmo);
+    let config = loaded(&migration);
+    assert_eq!(config.apq.router.cache.storage, StorageWord::Local);
+    assert_eq!(config.store.redis.unwrap().urls, ["redis://a:6379"]);
+    let from = "automatic_persisted_queries.storage";
+    assert_eq!(verdict(&migration, from), Some(Verdict::Unsupported));
+}
+
+#[test]
+fn tls_that_is_off_stays_off() {
+    let files = "cert_file: a.pem, key_file: b.pem";
+    for (switch, on) in [
+        ("enabled: false,", false),
+        ("", false),
+        ("enabled: true,", true),
+    ] {
+        let text = format!("tls: {{ server: {{ {switch} {files} }} }}");
+        let config = loaded(&migrated(Format::Cosmo, &text));
+        assert_eq!(config.tls.supergraph.is_some(), on, "{text}");
+    }
+}
+
+/// Hive Router's keys for costs are ours.
+#[test]
+fn costs_of_hive_stay_bounded() {
+    let text = "demand_control: { enabled: true, mode: enforce, expose_headers: { max: true }, strategy: { static_estimated: { max: 10, \
+                list_size: 7, actual_cost_mode: by_response_shape, subgraph: { all: { max: 5 }, subgraphs: { a: { max: 4, list_size: 3 } } } } } }";
+    let migration = migrated(Format::Hive, text);
+    assert_eq!(
+        migration.protections_lost(),
+        0,
+        "{}",
+        migration.report_text()
+    );
+    let costs = loaded(&migration).demand_control;
+    assert!(costs.enabled && costs.mode == DemandControlMode::Enforce && costs.expose_headers);
+    let estimated = costs.strategy.static_estimated;
+    assert_eq!((estimated.max.get(), estimated.list_size.get()), (10, 7));
+    let off = text.replace("enabled: true", "enabled: false");
+    let migration = migrated(Format::Hive, &off);
+    assert_eq!(
+        migration.protections_lost(),
+        0,
+        "{}",
+        migration.report_text()
+    );
+    assert!(!loaded(&migration).demand_control.enabled);
 }

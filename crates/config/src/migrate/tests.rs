@@ -350,7 +350,7 @@ fn targets_exist() {
         .collect();
     let tables = [apollo::RULES, hive::RULES, grafbase::RULES, cosmo::RULES];
     for rule in tables.into_iter().flatten() {
-        if let rules::Action::To(target, ..) = rule.action {
+        if let rules::Action::To(target, ..) | rules::Action::Bound(target, _) = rule.action {
             assert!(
                 known.iter().any(|k| k == target
                     || k.strip_suffix(".*") == Some(target)

@@ -41,7 +41,8 @@ fn is_scalar(node: &Node) -> bool {
     matches!(node.value, Value::Scalar { .. })
 }
 
-fn flow(node: &Node) -> String {
+/// A value on one line.
+pub(super) fn flow(node: &Node) -> String {
     match &node.value {
         Value::Scalar { text, plain } => quoted(text, *plain),
         Value::List(items) => {

@@ -1,0 +1,106 @@
+//! Names that a gateway's earlier or later versions have for keys that are known by another one: the foreign tree is
+//! brought to the known names before it is walked, and the report says the names of the file.
+
+use super::{Lost, ReportRow, Verdict, nodes::get_mut};
+use crate::tree::{Key, Node, Value};
+
+/// Where a section stands in the file, and where the rules look for it.
+pub(super) type Move = (&'static str, &'static str);
+
+/// What was moved: the path that the rules know, and that of the file.
+pub(super) struct Moved(Vec<(String, String)>);
+
+/// Brings sections to where the rules look for them. What stands there already stays, and so does its double.
+pub(super) fn apply(root: &mut Node, moves: &[Move]) -> Moved {
+    let mut moved = Vec::new();
+    for (from, to) in moves {
+        let Some(Value::Map(entries)) = get_mut(root, from).map(|node| &mut node.value) else {
+            if let Some(entry) = take(root, from) {
+                moved.extend(put(root, from, to, entry));
+            }
+            continue;
+        };
+        for (key, node) in std::mem::take(entries) {
+            let path = |section: &str| format!("{section}.{}", key.text);
+            let (from, to) = (path(from), path(to));
+            moved.extend(put(root, &from, &to, (key, node)));
+        }
+        // An empty section would be a key that nobody knows.
+        let left = get_mut(root, from).map(|node| &node.value);
+        if matches!(left, Some(Value::Map(entries)) if entries.is_empty()) {
+            take(root, from);
+        }
+    }
+    Moved(moved)
+}
+
+/// Puts an entry where the rules look for it, or back where it was.
+fn put(
+    root: &mut Node,
+    from: &str,
+    to: &str,
+    (key, node): (Key, Node),
+) -> Option<(String, String)> {
+    let is_free = get_mut(root, to).is_none();
+    let place = if is_free { to } else { from };
+    let (above, name) = place.rsplit_once('.').unwrap_or(("", place));
+    if !above.is_empty() && get_mut(root, above).is_none() {
+        super::nodes::set(root, above, super::nodes::map());
+    }
+    let section = match above {
+        "" => Some(root),
+        above => get_mut(root, above),
+    };
+    if let Some(Value::Map(entries)) = section.map(|node| &mut node.value) {
+        let text = name.to_owned();
+        entries.push((Key { text, ..key }, node));
+    }
+    is_free.then(|| (to.to_owned(), from.to_owned()))
+}
+
+fn take(root: &mut Node, path: &str) -> Option<(Key, Node)> {
+    let (above, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let section = match above {
+        "" => root,
+        above => get_mut(root, above)?,
+    };
+    let Value::Map(entries) = &mut section.value else {
+        return None;
+    };
+    let place = entries.iter().position(|(key, _)| key.text == name)?;
+    Some(entries.remove(place))
+}
+
+impl Moved {
+    /// The path in the file.
+    fn written(&self, path: &str) -> Option<String> {
+        let mut path = path.to_owned();
+        let mut is_moved = false;
+        // What was moved twice is found last first.
+        for (to, from) in self.0.iter().rev() {
+            let rest = path.strip_prefix(to.as_str());
+            if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('.')) {
+                path = format!("{from}{rest}");
+                is_moved = true;
+            }
+        }
+        is_moved.then_some(path)
+    }
+
+    /// Says the names of the file.
+    pub(super) fn name(&self, report: &mut [ReportRow], lost: &mut [Lost]) {
+        for row in report {
+            if let Some(written) = self.written(&row.from) {
+                row.from = written;
+                if row.verdict == Verdict::Kept {
+                    row.verdict = Verdict::Renamed;
+                }
+            }
+        }
+        for lost in lost {
+            if let Some(written) = self.written(&lost.path) {
+                lost.path = written;
+            }
+        }
+    }
+}
