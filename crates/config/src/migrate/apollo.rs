@@ -129,7 +129,7 @@ pub(super) const RULES: &[Rule] = &[
     keep("cors.expose_headers"),
     keep("cors.methods"),
     with("cors.max_age", "cors.max_age", duration),
-    call("cors.policies", cors::apollo_policies),
+    call("cors.policies", cors::policies),
     call("cors.origins", cors::apollo_origins),
     call("cors.match_origins", cors::apollo_origins),
     with("csrf.unsafe_disabled", "csrf.enabled", negated),
@@ -642,8 +642,21 @@ fn persisted_mode(walk: &mut Walk<'_>, path: &[String], _: &Node) {
 }
 
 fn log_format(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    walk.others(path, node, &["json", "text"]);
+    for name in ["json", "text"] {
+        let Some(Value::Map(options)) = at(node, name).map(|node| &node.value) else {
+            continue;
+        };
+        for (key, _) in options {
+            let from = [path, &[name.to_owned(), key.text.clone()]].concat();
+            walk.unsupported(&from, "lines of the log have fixed fields");
+        }
+    }
     let word = match &node.value {
-        Value::Map(entries) => entries.first().map(|(k, _)| k.text.as_str()),
+        Value::Map(entries) => entries
+            .iter()
+            .map(|(key, _)| key.text.as_str())
+            .find(|word| ["json", "text"].contains(word)),
         _ => scalar(node),
     };
     match word {

@@ -65,6 +65,7 @@ pub(super) fn instruments(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         match (scalar(value), at(value, "attributes")) {
             (Some("true"), _) if key.text == metric => walk.not_needed(&from, "it is there anyway"),
             (None, Some(attributes)) if key.text == metric => {
+                walk.others(&from, value, &["attributes"]);
                 let from = [&*from, &["attributes".to_owned()]].concat();
                 apollo(walk, &from, attributes);
             }
@@ -176,6 +177,11 @@ pub(super) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     };
     for (number, item) in items.iter().enumerate() {
         let from = [path, &[number.to_string()]].concat();
+        walk.others(&from, item, &["key", "default", "value_from"]);
+        if let Some(source) = at(item, "value_from") {
+            let from = [&*from, &["value_from".to_owned()]].concat();
+            walk.others(&from, source, &SOURCES);
+        }
         let Some(name) = at(item, "key").and_then(scalar) else {
             walk.unsupported(&from, "it has no key");
             continue;
@@ -205,6 +211,14 @@ const METRICS: &[&str] = &[
     "router",
     INSTRUMENTS[0].0,
     "attributes",
+];
+
+/// What an attribute of Cosmo's can say.
+const SOURCES: [&str; 4] = [
+    "request_header",
+    "response_header",
+    "context_field",
+    "expression",
 ];
 
 /// An attribute of Cosmo's as one of ours.

@@ -8,23 +8,17 @@ use super::{
 };
 use crate::tree::{Node, Value};
 
-/// Apollo Router's `cors.policies`.
-pub(super) fn apollo_policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+/// `cors.policies` of Apollo Router and of Hive Router.
+pub(super) fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::List(items) = &node.value else {
         walk.unsupported(path, "it is no list");
         return;
     };
+    if items.is_empty() {
+        walk.not_needed(path, "it is empty");
+    }
     for (index, item) in items.iter().enumerate() {
         policy(walk, path, index, item);
-    }
-}
-
-/// Hive Router's `cors.policies`.
-pub(super) fn hive_policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    if let Value::List(items) = &node.value {
-        for (index, item) in items.iter().enumerate() {
-            policy(walk, path, index, item);
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cosmo Router's `config.yaml`.
 
 use super::{
-    attributes,
+    Verdict, attributes,
     convert::{address, brokers, duration, negated, same, size, texts},
     cors, costs, headers,
     nodes::{at, is_on, one, plain, scalar, text},
@@ -607,7 +607,19 @@ fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         Some("root_field_aliases") => "limits.max_aliases",
         _ => "limits.max_depth",
     };
+    const PERSISTED: &str = "ignore_persisted_operations";
+    walk.others(path, node, &["enabled", "limit", PERSISTED]);
     let on = at(node, "enabled").is_some_and(is_on);
+    if let Some(ignored) = at(node, PERSISTED).filter(|_| on) {
+        let from = [path, &[PERSISTED.to_owned()]].concat();
+        let why = "documents that are known by their id are bounded, too";
+        let verdict = if is_on(ignored) {
+            Verdict::Unsupported
+        } else {
+            Verdict::NotNeeded
+        };
+        walk.row(&from, None, verdict, why);
+    }
     match (on, at(node, "limit")) {
         (true, Some(limit)) => walk.try_put(path, target, same(walk.format, limit)),
         _ => walk.not_needed(path, OFF),
@@ -628,7 +640,10 @@ fn blocks(node: &Node) -> (bool, bool) {
 
 const CONDITIONS: &str = "expressions per request have no counterpart";
 
+const SWITCH: [&str; 2] = ["enabled", "condition"];
+
 fn block_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    walk.others(path, node, &SWITCH);
     match blocks(node) {
         (false, _) => walk.not_needed(path, OFF),
         (true, false) if is_plainly_on(node) => walk.refuse(path, "mutations"),
@@ -638,6 +653,7 @@ fn block_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 /// Subscriptions are served here if that is asked for, so that the switch means nothing else than there.
 fn block_subscriptions(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    walk.others(path, node, &SWITCH);
     match blocks(node) {
         (false, _) => walk.not_needed(path, OFF),
         (true, false) if is_plainly_on(node) => walk.refuse(path, "subscriptions"),
@@ -650,6 +666,7 @@ fn is_plainly_on(node: &Node) -> bool {
 }
 
 fn only_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    walk.others(path, node, &SWITCH);
     match blocks(node) {
         (false, _) => walk.not_needed(path, OFF),
         (true, true) => walk.unsupported(path, CONDITIONS),
@@ -664,6 +681,7 @@ fn only_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn no_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    walk.others(path, node, &SWITCH);
     match blocks(node) {
         (false, _) => walk.not_needed(path, OFF),
         (true, true) => walk.unsupported(path, CONDITIONS),
@@ -714,6 +732,7 @@ fn safelist(walk: &mut Walk<'_>, path: &[String], _: &Node) {
 
 /// Its files of one operation each are read here, too; which storage it is is said elsewhere.
 fn operations_storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    walk.others(path, node, &["provider_id", "object_prefix"]);
     let prefix = at(node, "object_prefix")
         .and_then(scalar)
         .unwrap_or_default();

@@ -33,6 +33,10 @@ pub(super) fn referenced(format: Format, node: &Node) -> Option<String> {
     {
         return expression(scalar(value)?);
     }
+    let known = |(key, _): &(crate::tree::Key, Node)| matches!(&*key.text, "from_env" | "default");
+    if !entries.iter().all(known) {
+        return None;
+    }
     reference(get("from_env")?, get("default"))
 }
 

@@ -18,7 +18,7 @@ use crate::{
 /// Apollo's and Hive's lists of `propagate`, `insert` and `remove`, which are ours but for what ours has not.
 pub(super) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let target = path.join(".");
-    for (index, item) in items(node).iter().enumerate() {
+    for (index, item) in listed(walk, path, node).iter().enumerate() {
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
@@ -159,10 +159,10 @@ fn chosen(
             headers.push(Some((selector, which.to_owned())));
         }
     }
-    match headers.is_empty() {
-        true => Err("it names no header".to_owned()),
-        false => Ok(headers),
+    if headers.is_empty() {
+        return Err("it names no header".to_owned());
     }
+    Ok(headers)
 }
 
 /// Writes a rule, if it is one of ours.
@@ -183,9 +183,10 @@ fn push(walk: &mut Walk<'_>, at: &[String], target: &str, rule: Node, kept: bool
 /// Whether it is a rule of ours. What comes from the environment is not known here.
 fn is_readable(target: &str, rule: &Node) -> bool {
     let mut errors = Errors::new(SourceId(0));
-    let found = match target.ends_with("response") {
-        true => ResponseHeaderRule::decode(rule, &mut errors).is_some(),
-        false => HeaderRule::decode(rule, &mut errors).is_some(),
+    let found = if target.ends_with("response") {
+        ResponseHeaderRule::decode(rule, &mut errors).is_some()
+    } else {
+        HeaderRule::decode(rule, &mut errors).is_some()
     };
     (found && errors.is_empty()) || super::environment::refers(&super::write::yaml(rule))
 }
@@ -247,7 +248,7 @@ pub(super) fn claim(format: Format, expression: &str) -> Option<String> {
 /// Cosmo's lists of `{ op: propagate | set, ... }`.
 pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let target = path.join(".");
-    for (index, item) in items(node).iter().enumerate() {
+    for (index, item) in listed(walk, path, node).iter().enumerate() {
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
@@ -357,7 +358,7 @@ fn source_of_cosmo(rule: &Node) -> Option<Node> {
 
 /// Grafbase's `[[headers]]`, of which each names its `rule`.
 pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &str) {
-    for (index, item) in items(node).iter().enumerate() {
+    for (index, item) in listed(walk, path, node).iter().enumerate() {
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
@@ -432,6 +433,16 @@ pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &
         }
         push(walk, &at, target, rule, false);
     }
+}
+
+/// The rules of a list. What is no list, or has none, is named.
+fn listed<'n>(walk: &mut Walk<'_>, path: &[String], node: &'n Node) -> &'n [Node] {
+    match &node.value {
+        Value::List(items) if items.is_empty() => walk.not_needed(path, "it is empty"),
+        Value::List(_) => {}
+        _ => walk.lost(path, "it is no list of header rules"),
+    }
+    items(node)
 }
 
 fn items(node: &Node) -> &[Node] {

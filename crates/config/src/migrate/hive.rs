@@ -171,7 +171,7 @@ pub(super) const RULES: &[Rule] = &[
     keep("cors.expose_headers"),
     keep("cors.methods"),
     with("cors.max_age", "cors.max_age", seconds),
-    call("cors.policies", cors::hive_policies),
+    call("cors.policies", cors::policies),
     gate("cors", cors::hive_off),
     unneeded(
         "cors.enabled",

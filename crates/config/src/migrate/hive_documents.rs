@@ -9,6 +9,12 @@ use crate::tree::{Node, Value};
 
 /// `persisted_documents.storage`
 pub(super) fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let known: &[&str] = match at(node, "type").and_then(scalar) {
+        Some("file") => &["type", "path", "watch"],
+        Some("hive") => &["type", "endpoint", "key", "request_timeout"],
+        _ => &["type", "storage_id", "location", "poll_interval"],
+    };
+    walk.others(path, node, known);
     let made = match at(node, "type").and_then(scalar) {
         Some("file") => return file(walk, path, node),
         Some("hive") => hive(walk, node),
@@ -32,6 +38,10 @@ fn file(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             let target = "persisted_queries.local_manifests";
             let note = "`hot_reload.enabled` watches it";
             walk.put(path, target, list(vec![found]), note);
+            if at(node, "watch").is_some() {
+                let from = [path, &["watch".to_owned()]].concat();
+                walk.not_needed(&from, note);
+            }
         }
         Err(why) => walk.unsupported(path, &why),
     }

@@ -76,6 +76,9 @@ fn masks(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &str) -> boo
     let mut shows = false;
     for (key, value) in entries {
         let from = [path, std::slice::from_ref(&key.text)].concat();
+        if key.text == "extensions" {
+            walk.others(&from, value, &["mode", "keys"]);
+        }
         let of_all = path.last().is_some_and(|last| last == "all");
         match (&*key.text, at(value, "mode").and_then(scalar)) {
             ("enabled", _) => {

@@ -189,6 +189,7 @@ fn walked(format: Format, root: &Node) -> Migration {
     };
     let mut walk = rules::Walk::new(format, &root);
     walk.run(table);
+    walk.rest();
     finish(&mut walk);
     let (tree, mut report, mut lost) = walk.done();
     moved.name(&mut report, &mut lost);
@@ -232,6 +233,8 @@ impl Migration {
 mod closed_tests;
 #[cfg(test)]
 mod kept_tests;
+#[cfg(test)]
+mod named_tests;
 #[cfg(test)]
 mod switch_tests;
 #[cfg(test)]

@@ -20,6 +20,9 @@ pub(super) fn apply(root: &mut Node, moves: &[Move]) -> Moved {
             }
             continue;
         };
+        if entries.is_empty() {
+            continue;
+        }
         for (key, node) in std::mem::take(entries) {
             let path = |section: &str| format!("{section}.{}", key.text);
             let (from, to) = (path(from), path(to));

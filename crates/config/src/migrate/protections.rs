@@ -148,6 +148,29 @@ pub(super) fn holds(format: Format, path: &[String]) -> bool {
     !harmless && table.protect.iter().any(|pattern| meets(path, pattern))
 }
 
+/// Sections that say what is told of requests and what pages there are: nothing below them keeps anybody out.
+const TELLING: [&str; 14] = [
+    "access_logs",
+    "fleet_detector",
+    "graphiql",
+    "graphql_metrics",
+    "homepage",
+    "laboratory",
+    "log",
+    "log_level",
+    "playground",
+    "sandbox",
+    "telemetry",
+    "usage_reporting",
+    "experimental_logging",
+    "gateway.access_logs",
+];
+
+/// Whether a key that nobody knows may have kept somebody out.
+pub(super) fn may_hold(format: Format, path: &[String]) -> bool {
+    holds(format, path) || !TELLING.iter().any(|section| is_below(path, section))
+}
+
 /// Whether a path is the pattern's, or below it.
 fn is_below(path: &[String], pattern: &str) -> bool {
     pattern.split('.').count() <= path.len() && meets(path, pattern)

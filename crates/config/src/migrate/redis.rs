@@ -22,6 +22,7 @@ pub(super) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
 
 /// Cosmo's `automatic_persisted_queries.storage`, which names one of `storage_providers`.
 pub(super) fn cosmo_documents(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    walk.others(path, node, &["provider_id", "object_prefix"]);
     let id = at(node, "provider_id").and_then(scalar);
     let all = at(walk.root, "storage_providers.redis").map(|all| &all.value);
     let found = match all {

@@ -148,12 +148,7 @@ impl<'n> Walk<'n> {
                 rule.or_else(|| if below { None } else { general() }),
                 &node.value,
             ) {
-                (Some(_), _) if node.is_null() => self.row(
-                    &path,
-                    None,
-                    Verdict::NotNeeded,
-                    "it has no value, so the default holds",
-                ),
+                (Some(_), _) if node.is_null() => self.not_needed(&path, NO_VALUE),
                 (
                     Some(Rule {
                         action: Action::Gate(is_done),
@@ -181,11 +176,50 @@ impl<'n> Walk<'n> {
                 (Some(rule), _) => self.apply(rule, &path, node),
                 (None, _) if path.is_empty() => {}
                 (None, Value::Map(_)) => {
-                    self.not_needed(&path, "it is empty");
+                    self.not_needed(&path, EMPTY);
                 }
                 (None, _) => self.unknown(&path),
             }
         }
+    }
+
+    /// Names what no line is about, neither about it nor about what is above or below it.
+    pub(super) fn rest(&mut self) {
+        let mut open: Vec<(Vec<String>, &'n Node)> = vec![(Vec::new(), self.root)];
+        while let Some((path, node)) = open.pop() {
+            let own = path.join(".");
+            if self
+                .report
+                .iter()
+                .any(|row| !own.is_empty() && row.from == own)
+            {
+                continue;
+            }
+            let below = |part: &str| [&path[..], &[part.to_owned()]].concat();
+            match &node.value {
+                _ if path.is_empty() && node.is_null() => {}
+                Value::Map(entries) if !entries.is_empty() => {
+                    let entries = entries.iter().rev();
+                    open.extend(entries.map(|(key, node)| (below(&key.text), node)));
+                }
+                Value::List(items) if !items.is_empty() => {
+                    let items = items.iter().enumerate().rev();
+                    open.extend(items.map(|(index, node)| (below(&index.to_string()), node)));
+                }
+                _ if path.is_empty() || self.is_named_below(&own) => {}
+                Value::Scalar { .. } if node.is_null() => self.not_needed(&path, NO_VALUE),
+                Value::Scalar { .. } => self.unknown(&path),
+                _ => self.not_needed(&path, EMPTY),
+            }
+        }
+    }
+
+    /// Whether a line is about something below a path.
+    fn is_named_below(&self, path: &str) -> bool {
+        self.report.iter().any(|row| {
+            let rest = row.from.strip_prefix(path);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        })
     }
 
     fn apply(&mut self, rule: &Rule, path: &[String], node: &Node) {
@@ -195,7 +229,7 @@ impl<'n> Walk<'n> {
             Action::No(why) => self.unsupported(path, why),
             Action::Call(action) => action(self, path, node),
             Action::Gate(_) => match node.value {
-                Value::Map(_) => self.not_needed(path, "it is empty"),
+                Value::Map(_) => self.not_needed(path, EMPTY),
                 _ => self.unknown(path),
             },
             Action::Bound(..) if is_zero(node) => {
@@ -328,9 +362,25 @@ impl<'n> Walk<'n> {
             self.row(from, None, Verdict::Unsupported, why)
         }
     }
-    /// A key that nobody knows. It may have protected something.
+    /// A key that nobody knows. It may have protected something, unless it is about what is told of requests.
     pub(super) fn unknown(&mut self, from: &[String]) {
-        self.lost(from, "this key is not known to the migration");
+        const WHY: &str = "this key is not known to the migration";
+        if protections::may_hold(self.format, from) {
+            self.lost(from, WHY);
+        } else {
+            self.row(from, None, Verdict::Unsupported, WHY);
+        }
+    }
+    /// Names the keys of a mapping that are none of these, so that none is swallowed.
+    pub(super) fn others(&mut self, path: &[String], node: &Node, known: &[&str]) {
+        let Value::Map(entries) = &node.value else {
+            return;
+        };
+        for (key, _) in entries {
+            if !known.contains(&&*key.text) {
+                self.unknown(&[path, std::slice::from_ref(&key.text)].concat());
+            }
+        }
     }
     /// A key that protected something which nothing protects here.
     pub(super) fn lost(&mut self, from: &[String], why: &str) {
@@ -389,6 +439,9 @@ impl<'n> Walk<'n> {
         (self.tree, self.report, self.lost)
     }
 }
+
+const EMPTY: &str = "it is empty";
+const NO_VALUE: &str = "it has no value, so the default holds";
 
 /// Switches of which two keys may speak, and that show something.
 const SHOWS: [&str; 2] = ["include_subgraph_errors.all", "supergraph.introspection"];

@@ -140,12 +140,14 @@ pub(super) fn exporters(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             continue;
         }
         if let Value::Map(entries) = &item.value {
-            for (key, _) in entries
-                .iter()
-                .filter(|(key, _)| !EXPORTER.contains(&&*key.text))
-            {
+            for (key, value) in entries {
                 let from = [&*from, std::slice::from_ref(&key.text)].concat();
-                walk.unsupported(&from, "exporters have no such setting here");
+                match &*key.text {
+                    "http" => walk.others(&from, value, &["headers"]),
+                    "grpc" => walk.others(&from, value, &["metadata"]),
+                    known if EXPORTER.contains(&known) => {}
+                    _ => walk.unsupported(&from, "exporters have no such setting here"),
+                }
             }
         }
         if used.contains(&kind) {

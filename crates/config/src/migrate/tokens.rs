@@ -140,6 +140,19 @@ pub(super) fn hive(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         }
     };
     put(walk, path, node, tokens);
+    if let Some(Value::List(providers)) = at(node, "jwks_providers").map(|list| &list.value) {
+        for (index, _) in providers
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| at(one, "prefetch").is_some())
+        {
+            let from = ["jwks_providers", &index.to_string(), "prefetch"].map(str::to_owned);
+            walk.not_needed(
+                &[path, &from[..]].concat(),
+                "key sets are fetched before the first request",
+            );
+        }
+    }
     let forwarded = at(node, FORWARD).filter(|node| !node.is_null());
     if forwarded.is_some_and(|node| at(node, "enabled").and_then(scalar) != Some("false")) {
         let why = "claims go to subgraphs one by one here: in extensions, `traffic_shaping.all.request_extensions: { NAME: { jwt_claim: NAME } }`, or in headers, `insert` with `name` and `from: { jwt_claim: NAME }` in `headers.all.request`";
