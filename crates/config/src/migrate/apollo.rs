@@ -399,14 +399,14 @@ pub(super) const RULES: &[Rule] = &[
     with(
         "subscription.mode.passthrough.all.heartbeat_interval",
         "subscription.mode.passthrough.all.heartbeat_interval",
-        duration,
+        heartbeat,
     ),
     keep("subscription.mode.passthrough.subgraphs.*.path"),
     keep("subscription.mode.passthrough.subgraphs.*.protocol"),
     with(
         "subscription.mode.passthrough.subgraphs.*.heartbeat_interval",
         "subscription.mode.passthrough.subgraphs.*.heartbeat_interval",
-        duration,
+        heartbeat,
     ),
     keep("subscription.max_opened_subscriptions"),
     keep("subscription.queue_capacity"),
@@ -598,6 +598,14 @@ fn hook_condition<const AT: usize>(format: Format, node: &Node) -> Result<Node, 
 
 /// What Apollo Router does without being told.
 pub(super) fn finish(walk: &mut Walk<'_>) {
+    if walk.text("health_check.enabled") != Some("false") {
+        let why = "Apollo Router's address for health unless told otherwise";
+        walk.implied("health_check.listen", "127.0.0.1:8088", why);
+    }
+    if walk.is_on("persisted_queries.enabled") && !walk.has("persisted_queries.local_manifests") {
+        let why = "its documents come from GraphOS, which is not asked: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
+        walk.lost(&["persisted_queries".to_owned()], why);
+    }
     if walk.has("telemetry.request_id.header") {
         walk.implied(
             "telemetry.request_id.enabled",
@@ -760,6 +768,15 @@ fn certificates(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             walk.put(path, TARGET, text(both), note);
         }
         _ => walk.try_put(path, TARGET, same(walk.format, node)),
+    }
+}
+
+/// A duration, or a word: on is every ten seconds.
+fn heartbeat(format: Format, node: &Node) -> Result<Node, String> {
+    match scalar(node) {
+        Some("enabled" | "true") => Ok(plain("10s")),
+        Some("disabled" | "false") => Ok(plain("0s")),
+        _ => duration(format, node),
     }
 }
 

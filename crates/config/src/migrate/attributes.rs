@@ -5,7 +5,7 @@ use ogive_base::SourceId;
 
 use super::{
     Format,
-    convert::text_map,
+    convert::{same, text_map},
     headers::claim,
     nodes::{at, map, scalar, set, text},
     rules::Walk,
@@ -212,6 +212,24 @@ const METRICS: &[&str] = &[
     INSTRUMENTS[0].0,
     "attributes",
 ];
+
+/// Cosmo's list of `{ key, value }`, which is a mapping here.
+pub(super) fn cosmo_resource(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let Value::List(items) = &node.value else {
+        return walk.unsupported(path, "it is no list");
+    };
+    for (number, item) in items.iter().enumerate() {
+        let from = [path, &[number.to_string()]].concat();
+        walk.others(&from, item, &["key", "value"]);
+        let value = at(item, "value").map(|value| same(walk.format, value));
+        match (at(item, "key").and_then(scalar), value) {
+            (Some(name), Some(Ok(value))) => {
+                walk.put_at(&from, &["telemetry", "resource", name], value);
+            }
+            _ => walk.unsupported(&from, "it has no key or no value"),
+        }
+    }
+}
 
 /// What an attribute of Cosmo's can say.
 const SOURCES: [&str; 4] = [

@@ -277,6 +277,7 @@ pub(super) const RULES: &[Rule] = &[
     call("telemetry.tracing.attributes", attributes::cosmo),
     call("telemetry.metrics.attributes", attributes::cosmo),
     to("telemetry.service_name", "telemetry.service_name"),
+    call("telemetry.resource_attributes", attributes::cosmo_resource),
     call("telemetry.tracing.exporters", telemetry::exporters),
     call("telemetry.metrics.otlp.exporters", telemetry::exporters),
     call("telemetry.tracing.enabled", switch),
@@ -333,6 +334,19 @@ pub(super) const RULES: &[Rule] = &[
     unneeded("controlplane_url", COSMO),
     unneeded("poll_interval", COSMO),
     unneeded("router_registration", COSMO),
+    unneeded("poll_jitter", COSMO),
+    unneeded(
+        "cache_warmup",
+        "every kept operation is planned before a new schema serves",
+    ),
+    unneeded(
+        "query_plans_enabled",
+        "`query_planning.expose.enabled` shows plans",
+    ),
+    unneeded(
+        "apollo_router_compatibility_flags",
+        "statuses and codes are those of Apollo Router",
+    ),
     unneeded("graphql_metrics", COSMO),
     unneeded("instance_id", COSMO),
     unneeded("cluster", COSMO),
@@ -424,6 +438,10 @@ pub(super) const RULES: &[Rule] = &[
     ),
     bound("file_upload.max_files", "file_uploads.max_files", same),
     call("authentication.jwt", tokens::cosmo),
+    no(
+        "authentication.ignore_introspection",
+        "introspection is for callers alone where callers are required",
+    ),
     no("authentication", CLAIMS),
     to(
         "authorization.reject_operation_if_unauthorized",
@@ -440,7 +458,7 @@ pub(super) const RULES: &[Rule] = &[
     no("plugins", CODE),
     no("mcp", TOOLS),
     no("connect_rpc", TOOLS),
-    no("storage_providers", "files are read from where they are"),
+    unneeded("storage_providers", "what refers to one says where it is"),
 ];
 
 /// What Cosmo Router does without being told.
@@ -466,6 +484,15 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
             "true",
             "Cosmo Router admits every origin unless told otherwise; list yours in `cors.policies`",
         );
+    }
+    let required = walk.text("security.block_non_persisted_operations.enabled");
+    let required = required.is_some_and(|on| on != "false")
+        || walk.is_on("persisted_operations.safelist.enabled")
+        || walk.text("security.block_non_persisted_operations") == Some("true");
+    if required && at(walk.root, "persisted_operations.storage").is_none() {
+        let from = ["persisted_operations", "storage"].map(str::to_owned);
+        let why = "without one, operations come from Cosmo's CDN, which is not asked: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
+        walk.lost(&from, why);
     }
     walk.implied(
         "csrf.enabled",
@@ -535,7 +562,15 @@ fn health(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         walk.unsupported(path, why);
         return;
     }
-    walk.try_put(path, "health_check.path", same(walk.format, node))
+    let target = "health_check.path";
+    match same(walk.format, node) {
+        Ok(value) if scalar(node) == Some("/health/live") => walk.put(path, target, value, ""),
+        Ok(value) => {
+            let note = "the only one: `/health/live`, which Cosmo Router serves as well, is not";
+            walk.put(path, target, value, note);
+        }
+        Err(why) => walk.unsupported(path, &why),
+    }
 }
 
 fn cors_switch(walk: &mut Walk<'_>, path: &[String], _: &Node) {

@@ -14,10 +14,12 @@ use crate::tree::Node;
 
 const DEVELOPMENT: &str = "it is for `grafbase dev`; `ogive dev` reads rover's `supergraph.yaml`";
 
+const BYPASS: &str = "no header lets a client past the manifest; a second gateway without it can serve those clients";
+
 pub(super) const RULES: &[Rule] = &[
     to("graph.path", "http.graphql_endpoint"),
     to("graph.introspection", "supergraph.introspection"),
-    no("graph.websocket_path", SUBSCRIPTIONS),
+    to("graph.websocket_path", "subscription.client.websocket.path"),
     to("network.listen_address", "listen"),
     with(
         "gateway.timeout",
@@ -132,10 +134,9 @@ pub(super) const RULES: &[Rule] = &[
     to("health.path", "health_check.path"),
     to("trusted_documents.enabled", "persisted_queries.enabled"),
     call("trusted_documents.enforced", enforced),
-    no(
-        "trusted_documents.bypass_header",
-        "no header lets a client past the manifest; a second gateway without it can serve those clients",
-    ),
+    no("trusted_documents.bypass_header_name", BYPASS),
+    no("trusted_documents.bypass_header_value", BYPASS),
+    no("trusted_documents.bypass_header", BYPASS),
     unneeded(
         "trusted_documents.document_id_unknown_log_level",
         "unknown ids are refused with a code of their own",
@@ -225,6 +226,15 @@ pub(super) const RULES: &[Rule] = &[
 pub(super) fn finish(walk: &mut Walk<'_>) {
     let why = "Grafbase Gateway listens on port 5000 unless told otherwise";
     walk.implied("listen", "127.0.0.1:5000", why);
+    if walk.is_on("csrf.enabled") {
+        let why = "the header that Grafbase Gateway asks for";
+        let names = ["x-grafbase-csrf-protection"];
+        walk.implied_list("csrf.required_headers", &names, why);
+    }
+    if walk.is_on("trusted_documents.enabled") {
+        let why = "its documents come from Grafbase's service, which is not asked: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
+        walk.lost(&["trusted_documents".to_owned()], why);
+    }
     walk.implied(
         "csrf.enabled",
         "false",

@@ -100,7 +100,11 @@ const GRAFBASE: Table = Table {
         "tls",
         "trusted_documents",
     ],
-    harmless: &["trusted_documents.bypass_header"],
+    harmless: &[
+        "trusted_documents.bypass_header",
+        "trusted_documents.bypass_header_name",
+        "trusted_documents.bypass_header_value",
+    ],
 };
 
 const COSMO: Table = Table {
@@ -126,6 +130,7 @@ const COSMO: Table = Table {
         "traffic_shaping.router",
     ],
     harmless: &[
+        "authentication.ignore_introspection",
         "persisted_operations.cache",
         "persisted_operations.storage",
         "rate_limit.debug",

@@ -315,3 +315,176 @@ fn costs_of_hive_stay_bounded() {
     );
     assert!(!loaded(&migration).demand_control.enabled);
 }
+
+#[test]
+fn a_guard_asks_for_the_header_that_clients_send() {
+    let csrf = loaded(&migrated(Format::Grafbase, "[csrf]\nenabled = true")).csrf;
+    let names: Vec<&str> = csrf.required_headers.iter().map(String::as_str).collect();
+    assert_eq!(
+        (csrf.enabled, &names[..]),
+        (true, &["x-grafbase-csrf-protection"][..])
+    );
+}
+
+/// Whoever was let in without a token still is, and whoever was not is not.
+#[test]
+fn callers_of_grafbase_are_required_as_before() {
+    let extension =
+        "[extensions.jwt]\nversion = \"1.1\"\n[extensions.jwt.config]\nurl = \"https://e/jwks\"\n";
+    let by_extension =
+        "[[authentication.providers]]\n[authentication.providers.extension]\nextension = \"jwt\"\n";
+    let older = "[[authentication.providers]]\n[authentication.providers.jwt]\nname = \"a\"\n[authentication.providers.jwt.jwks]\n\
+                 url = \"https://e/jwks\"\nissuer = \"https://e\"\n[authentication.providers.jwt.header]\nname = \"X-Auth\"\nvalue_prefix = \"Token \"\n";
+    let nobody = "[[authentication.providers]]\n[authentication.providers.anonymous]\n";
+    let open = "[authentication]\ndefault = \"anonymous\"\n";
+    for (text, required) in [
+        (format!("{open}{by_extension}{extension}"), false),
+        (format!("{by_extension}{nobody}{extension}"), false),
+        (format!("{by_extension}{extension}"), true),
+        (older.to_owned(), true),
+        (format!("{older}{nobody}"), false),
+        (format!("{open}{older}"), false),
+    ] {
+        let migration = migrated(Format::Grafbase, &text);
+        assert_eq!(
+            migration.protections_lost(),
+            0,
+            "{text}\n{}",
+            migration.report_text()
+        );
+        let config = loaded(&migration);
+        assert_eq!(config.authentication.router.jwt.jwks.len(), 1, "{text}");
+        assert_eq!(
+            config.authorization.require_authentication, required,
+            "{text}"
+        );
+    }
+    let jwt = loaded(&migrated(Format::Grafbase, older))
+        .authentication
+        .router
+        .jwt;
+    assert_eq!(
+        (&*jwt.header_name.0, &*jwt.header_value_prefix),
+        ("x-auth", "Token")
+    );
+}
+
+/// Key sets stay where only the claim of scopes has another name.
+#[test]
+fn scopes_are_found_where_they_were() {
+    let text =
+        "authentication: { jwt: { jwks: [ { url: 'https://e/jwks' } ], scope_claim: mine } }";
+    let migration = migrated(Format::Cosmo, text);
+    assert_eq!(
+        migration.protections_lost(),
+        0,
+        "{}",
+        migration.report_text()
+    );
+    let jwt = loaded(&migration).authentication.router.jwt;
+    assert_eq!(
+        (jwt.jwks.len(), &jwt.scopes_claim.0[..]),
+        (1, &["mine".to_owned()][..])
+    );
+}
+
+/// A safelist without its documents refuses everything, and somebody has to know why.
+#[test]
+fn documents_of_another_service_are_lost() {
+    for (format, text) in [
+        (
+            Format::Apollo,
+            "persisted_queries: { enabled: true, safelist: { enabled: true } }",
+        ),
+        (
+            Format::Grafbase,
+            "[trusted_documents]\nenabled = true\nenforced = true",
+        ),
+        (
+            Format::Cosmo,
+            "persisted_operations: { safelist: { enabled: true } }",
+        ),
+        (
+            Format::Cosmo,
+            "security: { block_non_persisted_operations: { enabled: true } }",
+        ),
+    ] {
+        let migration = migrated(format, text);
+        assert_eq!(
+            migration.protections_lost(),
+            1,
+            "{text}\n{}",
+            migration.report_text()
+        );
+        let mode = loaded(&migration).persisted_queries.mode;
+        assert_eq!(mode, crate::PersistedMode::Require, "{text}");
+    }
+    let here = "persisted_queries: { enabled: true, local_manifests: [a.json], safelist: { enabled: true } }";
+    assert_eq!(migrated(Format::Apollo, here).protections_lost(), 0);
+}
+
+/// Addresses for health stay where whoever asks them looks for them, or the report says that they do not.
+#[test]
+fn health_is_where_it_was() {
+    let listen = |text: &str| loaded(&migrated(Format::Apollo, text)).health_check.listen;
+    assert_eq!(
+        listen("supergraph: { path: /g }").map(|at| at.0).as_deref(),
+        Some("127.0.0.1:8088")
+    );
+    assert!(listen("health_check: { enabled: false }").is_none());
+    let migration = migrated(Format::Cosmo, "health_check_path: /health");
+    assert!(
+        migration.report_text().contains("`/health/live`"),
+        "{}",
+        migration.report_text()
+    );
+}
+
+#[test]
+fn words_for_what_there_is_here_are_known() {
+    let resource =
+        "telemetry: { resource_attributes: [ { key: deployment.environment, value: prod } ] }";
+    let telemetry = loaded(&migrated(Format::Cosmo, resource)).telemetry;
+    assert_eq!(telemetry.resource["deployment.environment"], "prod");
+    let path = "[graph]\nwebsocket_path = \"/events\"";
+    let websocket = loaded(&migrated(Format::Grafbase, path))
+        .subscription
+        .client
+        .websocket;
+    assert_eq!(
+        websocket.path.map(|path| path.0).as_deref(),
+        Some("/events")
+    );
+    for (word, seconds) in [("enabled", 10), ("disabled", 0), ("7s", 7)] {
+        let text = format!(
+            "subscription: {{ mode: {{ passthrough: {{ all: {{ heartbeat_interval: {word} }} }} }} }}"
+        );
+        let all = loaded(&migrated(Format::Apollo, &text))
+            .subscription
+            .mode
+            .passthrough
+            .all;
+        assert_eq!(
+            all.heartbeat_interval.map(|every| every.0.as_secs()),
+            Some(seconds)
+        );
+    }
+}
+
+/// What nobody knows about what is told of requests keeps nobody out.
+#[test]
+fn unknown_keys_of_telemetry_are_no_protections() {
+    for (format, text) in [
+        (Format::Apollo, "telemetry: { tracing: { other: 1 } }"),
+        (Format::Hive, "log: { other: 1 }"),
+        (
+            Format::Cosmo,
+            "telemetry: { other: 1 }\naccess_logs: { other: 1 }",
+        ),
+        (Format::Grafbase, "[telemetry]\nother = 1"),
+    ] {
+        let migration = migrated(format, text);
+        assert_eq!(migration.protections_lost(), 0, "{text}");
+        assert!(migration.count(Verdict::Unsupported) > 0, "{text}");
+    }
+}

@@ -212,7 +212,8 @@ fn refused(config: &Config) -> Vec<crate::RefusedWord> {
 #[test]
 fn what_cosmo_blocks_is_refused_or_named() {
     let text = "security: { block_non_persisted_operations: { enabled: true }, block_mutations: { enabled: false } }
-persisted_operations: { log_unknown: true }
+persisted_operations: { log_unknown: true, storage: { provider_id: fs } }
+storage_providers: { file_system: [ { id: fs, path: a } ] }
 authorization: { reject_operation_if_unauthorized: true }
 ";
     let migration = migrated(Format::Cosmo, text);
