@@ -108,3 +108,22 @@ fn the_report_can_be_json_and_nothing_is_replaced() {
     assert_eq!(code, Some(1));
     assert!(err.contains("does not exist yet"), "{err}");
 }
+
+#[test]
+fn a_result_that_cannot_be_loaded_is_said_whatever_is_accepted() {
+    let text = "limits: { max_depth: '${env.NOT_SET_HERE:-deep}' }\n";
+    let from = file("wrong.yaml", text.to_owned());
+    let all = [
+        "config",
+        "migrate",
+        &from,
+        "--from",
+        "apollo",
+        "--accept-unsupported",
+    ];
+    let (code, yaml, report) = run(&all);
+    assert_eq!(code, Some(1), "{report}");
+    assert!(yaml.contains("max_depth"), "{yaml}");
+    assert!(report.contains("THE RESULT CANNOT BE LOADED"), "{report}");
+    assert!(report.contains("CONFIG_INVALID_VALUE"), "{report}");
+}

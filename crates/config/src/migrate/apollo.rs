@@ -4,11 +4,11 @@ use super::{
     Format, attributes,
     convert::{address, duration, negated, percent, same, size, text_map, texts, whole},
     cors, headers,
-    moves::Move,
     nodes::{at, plain, scalar, text},
     rates, redis,
     rules::{Rule, Walk, call, keep, no, to, unneeded, with},
     settings, signatures, subscriptions, telemetry, tokens,
+    versions::SectionPlace,
     why::{
         BUDGET, CACHES, CALLBACKS, CLAIMS, CODE, CONNECTORS, COPROCESSOR, COSTS, MUTATIONS, OFF,
         SIGNATURES, SUBSCRIPTIONS,
@@ -26,7 +26,7 @@ const STUDIO: &str = "it is about Apollo's own services";
 const ALWAYS: &str = "it always is so here";
 
 /// Names of other versions, as documented: those with `preview_` and `experimental_`, and limits by whose they are.
-pub(super) const MOVES: &[Move] = &[
+pub(super) const PLACES: &[SectionPlace] = &[
     ("preview_operation_limits", "limits"),
     ("limits.router", "limits"),
     (

@@ -34,20 +34,7 @@ pub(super) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Node) {
     let mut at = at.to_vec();
     at.push(kind.to_owned());
-    let known: &[&str] = match kind {
-        "propagate" if target.ends_with("response") => {
-            &["named", "matching", "rename", "default", "algorithm"]
-        }
-        "propagate" => &["named", "matching", "rename", "default"],
-        "insert" if walk.format == Format::Hive => &["name", "value", "expression"],
-        // What is known of the caller or the client, in Apollo's words.
-        "insert" if target.ends_with("request") => {
-            &["name", "value", "from_context", "path", "default"]
-        }
-        "insert" => &["name", "value"],
-        "remove" => &["named", "matching"],
-        _ => &[],
-    };
+    let known = keys_of(walk.format, target, kind);
     let entries = match &body.value {
         Value::Map(entries) => entries.as_slice(),
         _ => &[],
@@ -432,6 +419,24 @@ pub(super) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &
             }
         }
         push(walk, &at, target, rule, false);
+    }
+}
+
+/// The keys of a rule that are brought over; none of a kind that is not known.
+fn keys_of(format: Format, target: &str, kind: &str) -> &'static [&'static str] {
+    match kind {
+        "propagate" if target.ends_with("response") => {
+            &["named", "matching", "rename", "default", "algorithm"]
+        }
+        "propagate" => &["named", "matching", "rename", "default"],
+        "insert" if format == Format::Hive => &["name", "value", "expression"],
+        // What is known of the caller or the client, in Apollo's words.
+        "insert" if target.ends_with("request") => {
+            &["name", "value", "from_context", "path", "default"]
+        }
+        "insert" => &["name", "value"],
+        "remove" => &["named", "matching"],
+        _ => &[],
     }
 }
 

@@ -21,7 +21,6 @@ mod headers;
 mod hive;
 mod hive_documents;
 mod masking;
-mod moves;
 mod nodes;
 mod protections;
 mod rates;
@@ -34,6 +33,7 @@ mod signatures;
 mod subscriptions;
 mod telemetry;
 mod tokens;
+mod versions;
 mod why;
 mod write;
 
@@ -184,8 +184,8 @@ fn walked(format: Format, root: &Node) -> Migration {
     };
     let mut root = root.clone();
     let moved = match format {
-        Format::Apollo => moves::apply(&mut root, apollo::MOVES),
-        _ => moves::apply(&mut root, &[]),
+        Format::Apollo => versions::apply(&mut root, apollo::PLACES),
+        _ => versions::apply(&mut root, &[]),
     };
     let mut walk = rules::Walk::new(format, &root);
     walk.run(table);

@@ -5,15 +5,15 @@ use super::{Lost, ReportRow, Verdict, nodes::get_mut};
 use crate::tree::{Key, Node, Value};
 
 /// Where a section stands in the file, and where the rules look for it.
-pub(super) type Move = (&'static str, &'static str);
+pub(super) type SectionPlace = (&'static str, &'static str);
 
 /// What was moved: the path that the rules know, and that of the file.
-pub(super) struct Moved(Vec<(String, String)>);
+pub(super) struct Placement(Vec<(String, String)>);
 
 /// Brings sections to where the rules look for them. What stands there already stays, and so does its double.
-pub(super) fn apply(root: &mut Node, moves: &[Move]) -> Moved {
+pub(super) fn apply(root: &mut Node, places: &[SectionPlace]) -> Placement {
     let mut moved = Vec::new();
-    for (from, to) in moves {
+    for (from, to) in places {
         let Some(Value::Map(entries)) = get_mut(root, from).map(|node| &mut node.value) else {
             if let Some(entry) = take(root, from) {
                 moved.extend(put(root, from, to, entry));
@@ -34,7 +34,7 @@ pub(super) fn apply(root: &mut Node, moves: &[Move]) -> Moved {
             take(root, from);
         }
     }
-    Moved(moved)
+    Placement(moved)
 }
 
 /// Puts an entry where the rules look for it, or back where it was.
@@ -74,7 +74,7 @@ fn take(root: &mut Node, path: &str) -> Option<(Key, Node)> {
     Some(entries.remove(place))
 }
 
-impl Moved {
+impl Placement {
     /// The path in the file.
     fn written(&self, path: &str) -> Option<String> {
         let mut path = path.to_owned();
