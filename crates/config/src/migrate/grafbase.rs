@@ -3,11 +3,11 @@
 use super::{
     Verdict,
     convert::{duration, percent, same, size, text_map, texts},
-    cors, costs, headers,
+    cors, costs, grafbase_tokens, headers,
     nodes::{at, is_on, plain, scalar, text},
     rates, redis,
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
-    settings, subscriptions, telemetry, tokens,
+    settings, subscriptions, telemetry,
     why::{BUDGET, CACHES, CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS, TOOLS},
 };
 use crate::tree::Node;
@@ -152,10 +152,10 @@ pub(super) const RULES: &[Rule] = &[
     no("telemetry.logs", "the log goes to standard error"),
     to("tls.certificate", "tls.supergraph.certificate_chain"),
     to("tls.key", "tls.supergraph.key"),
-    call("authentication.default", tokens::grafbase_default),
-    call("authentication.providers", tokens::grafbase_providers),
+    call("authentication.default", grafbase_tokens::default),
+    call("authentication.providers", grafbase_tokens::providers),
     no("authentication", CLAIMS),
-    call("extensions.jwt", tokens::grafbase),
+    call("extensions.jwt", grafbase_tokens::extension),
     no("entity_caching", CACHES),
     call("complexity_control", costs::grafbase),
     no("extensions", CODE),

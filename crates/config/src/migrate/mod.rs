@@ -17,6 +17,7 @@ mod cosmo;
 mod costs;
 mod environment;
 mod grafbase;
+mod grafbase_tokens;
 mod headers;
 mod hive;
 mod hive_documents;
