@@ -112,7 +112,7 @@ fn the_report_can_be_json_and_nothing_is_replaced() {
 #[test]
 fn a_result_that_cannot_be_loaded_is_said_whatever_is_accepted() {
     let text = "limits: { max_depth: '${env.NOT_SET_HERE:-deep}' }\n";
-    let from = file("wrong.yaml", text.to_owned());
+    let from = file("wrong.yaml", text);
     let all = [
         "config",
         "migrate",

@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
     call("health_check_path", health),
     to("readiness_check_path", "health_check.readiness_path"),
     to("watch_config.enabled", "hot_reload.enabled"),
-    with("watch_config.interval", "hot_reload.interval", duration),
+    bound("watch_config.interval", "hot_reload.interval", duration),
     unneeded("watch_config.startup_delay", "reloads fail no requests"),
     call("cors.enabled", cors_switch),
     call("cors.allow_origins", cors::cosmo_origins),
@@ -149,11 +149,10 @@ pub(super) const RULES: &[Rule] = &[
         "traffic_shaping.subgraphs.*.keep_alive_probe_interval",
         PROBES,
     ),
-    noted(
+    bound(
         "traffic_shaping.all.max_idle_conns",
         "traffic_shaping.pool_idle_total_max",
         same,
-        "for each worker thread",
     ),
     unneeded(
         "traffic_shaping.subgraphs.*.max_idle_conns",

@@ -49,7 +49,7 @@ fn section(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                 continue;
             }
         };
-        walk.try_put(&from, &target, same(walk.format, value));
+        walk.bound(&from, &target, value, same);
     }
     walk.implied("demand_control.enabled", "true", "costs are counted there");
 }

@@ -232,13 +232,9 @@ impl<'n> Walk<'n> {
                 Value::Map(_) => self.not_needed(path, EMPTY),
                 _ => self.unknown(path),
             },
-            Action::Bound(..) if is_zero(node) => {
-                let why = "0 means none there; the default here holds";
-                self.row(path, None, Verdict::Unsupported, why);
-            }
             Action::Bound(target, convert) => {
                 let target = filled(target, rule.from, path);
-                self.try_put(path, &target, convert(self.format, node));
+                self.bound(path, &target, node, convert);
             }
             Action::To(target, convert, note) => {
                 let target = filled(target, rule.from, path);
@@ -349,6 +345,14 @@ impl<'n> Walk<'n> {
             Ok(value) => self.put(from, target, value, ""),
             Err(why) => self.unsupported(from, &why),
         }
+    }
+    /// A bound, which is none here where it is none there.
+    pub(super) fn bound(&mut self, from: &[String], target: &str, node: &Node, convert: Convert) {
+        if is_zero(node) {
+            let why = "0 means none there; the default here holds";
+            return self.row(from, None, Verdict::Unsupported, why);
+        }
+        self.try_put(from, target, convert(self.format, node));
     }
     /// A key that nothing needs here.
     pub(super) fn not_needed(&mut self, from: &[String], why: &str) {

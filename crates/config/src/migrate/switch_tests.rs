@@ -105,6 +105,13 @@ fn bounds_of_zero_are_left_out_and_named() {
         assert_eq!(verdict(&migration, from), Some(Verdict::Unsupported));
     }
     assert_eq!(migration.protections_lost(), 0);
+    for text in [
+        "watch_config: { enabled: true, interval: 0s }",
+        "traffic_shaping: { all: { max_idle_conns: 0 } }",
+        "security: { cost_control: { enabled: true, mode: enforce, max_estimated_limit: 0, estimated_list_size: 0 } }",
+    ] {
+        loaded(&migrated(Format::Cosmo, text));
+    }
 }
 
 #[test]
