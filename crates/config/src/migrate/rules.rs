@@ -3,6 +3,8 @@
 //! A rule is about the keys of one path, in which `*` stands for any key, and about everything below for which there is
 //! no rule of its own.
 
+use std::collections::HashSet;
+
 use super::{
     Format, Lost, ReportRow, Verdict,
     convert::Convert,
@@ -185,14 +187,16 @@ impl<'n> Walk<'n> {
 
     /// Names what no line is about, neither about it nor about what is above or below it.
     pub(super) fn rest(&mut self) {
+        let named: HashSet<String> = self.report.iter().map(|row| row.from.clone()).collect();
+        let above = |path: &String| -> Vec<String> {
+            let ends = path.match_indices('.');
+            ends.map(|(end, _)| path[..end].to_owned()).collect()
+        };
+        let above: HashSet<String> = named.iter().flat_map(above).collect();
         let mut open: Vec<(Vec<String>, &'n Node)> = vec![(Vec::new(), self.root)];
         while let Some((path, node)) = open.pop() {
             let own = path.join(".");
-            if self
-                .report
-                .iter()
-                .any(|row| !own.is_empty() && row.from == own)
-            {
+            if !own.is_empty() && named.contains(&own) {
                 continue;
             }
             let below = |part: &str| [&path[..], &[part.to_owned()]].concat();
@@ -206,20 +210,12 @@ impl<'n> Walk<'n> {
                     let items = items.iter().enumerate().rev();
                     open.extend(items.map(|(index, node)| (below(&index.to_string()), node)));
                 }
-                _ if path.is_empty() || self.is_named_below(&own) => {}
+                _ if path.is_empty() || above.contains(&own) => {}
                 Value::Scalar { .. } if node.is_null() => self.not_needed(&path, NO_VALUE),
                 Value::Scalar { .. } => self.unknown(&path),
                 _ => self.not_needed(&path, EMPTY),
             }
         }
-    }
-
-    /// Whether a line is about something below a path.
-    fn is_named_below(&self, path: &str) -> bool {
-        self.report.iter().any(|row| {
-            let rest = row.from.strip_prefix(path);
-            rest.is_some_and(|rest| rest.starts_with('.'))
-        })
     }
 
     fn apply(&mut self, rule: &Rule, path: &[String], node: &Node) {
