@@ -40,6 +40,7 @@ const APOLLO: Table = Table {
     ],
     harmless: &[
         "authentication.connector",
+        "authorization.directives.errors",
         "persisted_queries.local_manifests",
         "persisted_queries.log_unknown",
         "tls.connector",

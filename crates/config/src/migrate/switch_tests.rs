@@ -379,8 +379,7 @@ fn callers_of_grafbase_are_required_as_before() {
 /// Key sets stay where only the claim of scopes has another name.
 #[test]
 fn scopes_are_found_where_they_were() {
-    let text =
-        "authentication: { jwt: { jwks: [ { url: 'https://e/jwks' } ], scope_claim: mine } }";
+    let text = "authentication: { jwt: { jwks: [ { url: 'https://e/jwks', refresh_unknown_kid: { enabled: true } } ], scope_claim: mine } }";
     let migration = migrated(Format::Cosmo, text);
     assert_eq!(
         migration.protections_lost(),

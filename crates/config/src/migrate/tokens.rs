@@ -278,9 +278,24 @@ fn locations(walk: &Walk<'_>, node: &Node, jwt: &mut Node) -> Result<(), String>
 pub(super) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match of_cosmo(walk, node) {
         Ok(tokens) => put(walk, path, node, tokens),
-        Err(why) => walk.unsupported(path, &why),
+        Err(why) => return walk.unsupported(path, &why),
+    }
+    let Some(Value::List(sets)) = at(node, "jwks").map(|sets| &sets.value) else {
+        return;
+    };
+    for (index, _) in sets
+        .iter()
+        .enumerate()
+        .filter(|(_, set)| at(set, REFRESH).is_some())
+    {
+        let from = ["jwks", &index.to_string(), REFRESH].map(str::to_owned);
+        let why = "a key set is fetched at once for a key that it does not have, at most twice in `refetch_interval`";
+        walk.not_needed(&[path, &from[..]].concat(), why);
     }
 }
+
+/// Whether keys that are not in a set have it fetched, which they always do here.
+const REFRESH: &str = "refresh_unknown_kid";
 
 fn of_cosmo(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
     let (mut jwt, mut sets) = (map(), Vec::new());
@@ -323,9 +338,16 @@ fn set_of_cosmo(walk: &Walk<'_>, item: &Node) -> Result<Node, String> {
     let mut found = map();
     for (key, value) in entries(
         item,
-        &["url", "algorithms", "refresh_interval", "audiences"],
+        &[
+            "url",
+            "algorithms",
+            "refresh_interval",
+            "audiences",
+            REFRESH,
+        ],
     )? {
         let key = match key {
+            REFRESH => continue,
             "refresh_interval" => "poll_interval",
             key => key,
         };
