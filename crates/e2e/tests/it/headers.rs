@@ -144,7 +144,7 @@ headers:
             let found = headers.iter().filter(|(n, _)| n.replace('_', "-") == name);
             found.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
         };
-        let expected = expected.map(|value| Vec::from_iter(value));
+        let expected = expected.map(Vec::from_iter);
         assert_eq!(["x-role", "x-env"].map(all), expected, "{sent:?}");
     }
 }
