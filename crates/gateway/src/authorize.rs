@@ -316,6 +316,7 @@ fn caller(json: &[u8]) -> Result<Caller, &'static str> {
             _ => return Err("its members are `authenticated`, `scopes`, `policies` and `claims`"),
         }
     }
+    ogive_identity::claims::end(&claims)?;
     Ok(Caller {
         granted: out,
         claims,

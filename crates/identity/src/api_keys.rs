@@ -25,6 +25,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     caller::{Caller, CallerOptions},
+    claims::{self, END_MAX},
     digest::{Digest, digest_of},
     error::TokenError,
     json,
@@ -207,8 +208,10 @@ fn key(name: &str, value: &Value) -> Result<(Digest, KeyEntry), &'static str> {
         None => u64::MAX,
         Some(end) => end
             .as_u64()
-            .ok_or("`expires` is no number of seconds since 1970")?,
+            .filter(|end| *end <= END_MAX)
+            .ok_or("`expires` is no number of seconds from 1970 to the year 9999")?,
     };
+    claims::end(&claims)?;
     claims.entry("sub").or_insert_with(|| name.into());
     let mut caller = Caller::proved(
         claims,
@@ -248,6 +251,27 @@ fn from_hex(text: &str) -> Option<Digest> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_ends_within_the_years_that_dates_have() {
+        let key = |more: Value| {
+            let mut value = serde_json::json!({"sha256": "00".repeat(32)});
+            let members = value.as_object_mut().unwrap();
+            members.extend(more.as_object().unwrap().clone());
+            key("a", &value).map(|(_, entry)| entry.end)
+        };
+        for wrong in [
+            serde_json::json!({"expires": u64::MAX}),
+            serde_json::json!({"expires": END_MAX + 1}),
+            serde_json::json!({"claims": {"exp": 1e19}}),
+            serde_json::json!({"claims": {"exp": "soon"}}),
+        ] {
+            let refused = key(wrong.clone()).unwrap_err();
+            assert!(refused.ends_with("to the year 9999"), "{wrong}: {refused}");
+        }
+        let last = serde_json::json!({"expires": END_MAX, "claims": {"exp": END_MAX}});
+        assert_eq!(key(last), Ok(END_MAX));
+    }
 
     /// No request reads the file, however many keys it has.
     #[test]

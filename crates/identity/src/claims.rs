@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::error::TokenError;
 
 /// The last second of the year 9999, with which dates end (RFC 3339).
-const DATE_MAX: f64 = 253_402_300_799.0;
+pub const END_MAX: u64 = 253_402_300_799;
 
 /// What tokens of a key set have to claim.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,11 @@ pub fn check(
     Ok(end)
 }
 
+/// When claims that are no token's end, in seconds since 1970, if they say so (`exp`). The error says what is wrong.
+pub fn end(claims: &Map<String, Value>) -> Result<Option<f64>, &'static str> {
+    date(claims, "exp").map_err(|_| "`exp` is no number of seconds from 1970 to the year 9999")
+}
+
 /// Whom a token is for: a text or a list of texts.
 fn audiences(claims: &Map<String, Value>) -> Result<Vec<&str>, TokenError> {
     const WRONG: TokenError =
@@ -85,7 +90,7 @@ fn date(claims: &Map<String, Value>, name: &str) -> Result<Option<f64>, TokenErr
     match claims.get(name) {
         None => Ok(None),
         Some(Value::Number(number)) => match number.as_f64() {
-            Some(date) if (0.0..=DATE_MAX).contains(&date) => Ok(Some(date)),
+            Some(date) if (0.0..=END_MAX as f64).contains(&date) => Ok(Some(date)),
             _ => Err(TokenError::Malformed("a date of the token is out of range")),
         },
         Some(_) => Err(TokenError::Malformed("a date of the token is no number")),

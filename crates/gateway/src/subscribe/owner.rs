@@ -7,7 +7,7 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::Client;
-use ogive_identity::Caller;
+use ogive_identity::{Caller, claims::END_MAX};
 use ogive_plan::Claims;
 use serde_json::{Map, Value};
 
@@ -77,11 +77,12 @@ pub(crate) fn kept_apart<'h>(
     kept
 }
 
-/// When a caller's credential ends, since 1970; `None` if it does not say.
+/// When a caller's credential ends, since 1970; `None` if it does not say. Before 1970 it has ended, and with the year 9999
+/// everything has.
 fn end_of(caller: &Caller) -> Option<Duration> {
     let claim = caller.claims.get("exp").and_then(Value::as_f64);
-    let claim = claim.and_then(|at| Duration::try_from_secs_f64(at).ok());
-    let end = caller.end.map(Duration::from_secs);
+    let claim = claim.map(|at| Duration::from_secs_f64(at.clamp(0.0, END_MAX as f64)));
+    let end = caller.end.map(|end| Duration::from_secs(end.min(END_MAX)));
     claim.into_iter().chain(end).min()
 }
 
@@ -143,6 +144,11 @@ mod tests {
         assert_eq!(ends_at(&caller(json!({}), Some(80))), Some(80));
         assert_eq!(ends_at(&caller(json!({"exp": 90}), Some(80))), Some(80));
         assert_eq!(ends_at(&caller(json!({"exp": 70}), Some(80))), Some(70));
+        assert_eq!(ends_at(&caller(json!({"exp": -1}), None)), Some(0));
+        for far in [1e19, 1e30, f64::MAX] {
+            let far = caller(json!({ "exp": far }), Some(u64::MAX));
+            assert_eq!(ends_at(&far), Some(END_MAX));
+        }
     }
 
     #[test]

@@ -31,7 +31,6 @@ use tokio::{
 use crate::{
     admit::subgraph_rates::FetchRates,
     gateway::Gateway,
-    shared::error::internal,
     shared::failures::Telling,
     shared::observe::{Answer, Watch},
     shared::operation_values::OperationCaller,
@@ -41,7 +40,7 @@ use crate::{
     subscribe::plan::SourcePlan,
     subscribe::queue::StreamEnd,
     subscribe::source_memory::SourceReservation,
-    subscribe::sources::{EndState, EventSource, RunningSource},
+    subscribe::sources::{EndState, RunningSource},
 };
 
 /// What a source works with.
@@ -217,15 +216,16 @@ fn has_data(response: &[u8]) -> bool {
 }
 
 /// Runs a source until it ends, or nobody is subscribed any more.
-pub(crate) async fn run(input: Box<SourceInput>, plan: Box<SourcePlan>, source: Arc<EventSource>) {
+pub(crate) async fn run(
+    input: Box<SourceInput>,
+    plan: Box<SourcePlan>,
+    mut running: RunningSource,
+) {
     if let Some(observer) = input.worker.observer()
         && let Some((request, _)) = plan.source()
     {
         observer.passed(&StageEvent::Source(plan.subgraph(), &request.body));
     }
-    // Told if this ends in a panic.
-    let broken = StreamEnd::Failed(internal().to_json().into());
-    let mut running = input.gateway.sources.run(&source, broken);
     let end = serve(&input, plan, &running).await;
     running.set_end(end);
 }

@@ -29,6 +29,7 @@ use crate::identify::{
     credential::Credential,
     revocation::{Revocable, RevocationGuard, Revoked},
 };
+use crate::shared::error::internal;
 pub use crate::subscribe::counts::SubscriptionCounts;
 use crate::subscribe::{
     counts::{CountsBySubgraph, SubgraphCounts},
@@ -144,14 +145,14 @@ impl Sources {
         self.ending.send_modify(|ending| ending.drains = true);
     }
     /// Subscribes to the source of this key, or to a new one, which the caller has to run; `None` if there are as many as
-    /// there may be.
+    /// there may be. A new one that is dropped instead takes nobody with it: whoever found it meanwhile hears that.
     pub(crate) fn join(
         self: &Arc<Self>,
         key: Option<SourceKey>,
         subgraph: &str,
         limits: QueueLimits,
         opened_max: usize,
-    ) -> Option<(Subscriber, Option<Arc<EventSource>>)> {
+    ) -> Option<(Subscriber, Option<RunningSource>)> {
         let count = |open: usize| (open < opened_max).then_some(open + 1);
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
         self.open.fetch_update(set, fetch, count).ok()?;
@@ -192,19 +193,16 @@ impl Sources {
             end_log: None,
             watch: None,
         };
-        Some((subscriber, is_new.then_some(source)))
+        Some((subscriber, is_new.then(|| self.run(source))))
     }
-    /// A source runs until this is dropped; then whoever is still subscribed hears `end`.
-    pub(crate) fn run(
-        self: &Arc<Self>,
-        source: &Arc<EventSource>,
-        end: StreamEnd,
-    ) -> RunningSource {
+    /// A source runs until this is dropped; then whoever is still subscribed hears its end.
+    fn run(self: &Arc<Self>, source: Arc<EventSource>) -> RunningSource {
         source.counts.sources.fetch_add(1, Ordering::Relaxed);
         RunningSource {
             sources: Arc::clone(self),
-            source: Arc::clone(source),
-            end,
+            source,
+            // Told if nobody says how it ended: in a panic, say.
+            end: StreamEnd::Failed(internal().to_json().into()),
             turn: Cell::default(),
         }
     }
@@ -281,7 +279,7 @@ impl EventSource {
     }
 }
 
-/// A source while it runs.
+/// A source while it runs, from the moment at which others can find it.
 pub(crate) struct RunningSource {
     sources: Arc<Sources>,
     source: Arc<EventSource>,
@@ -448,7 +446,8 @@ pub(crate) struct Subscriber {
 impl Subscriber {
     /// Ends it then.
     pub(crate) fn expire(&mut self, after: Option<Duration>) {
-        self.expiry = after.map(|after| Instant::now() + after);
+        // Later than any clock can tell is never.
+        self.expiry = after.and_then(|after| Instant::now().checked_add(after));
         self.queue.expire(self.expiry.map(Instant::into_std));
         self.timer = None;
     }
@@ -526,5 +525,53 @@ impl Drop for Subscriber {
         if is_last {
             self.source.left.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    fn join(sources: &Arc<Sources>) -> (Subscriber, Option<RunningSource>) {
+        let key = SourceKey {
+            state: 0,
+            form: Arc::from(&b""[..]),
+            variables: Vec::new(),
+            granted: Granted::default(),
+            locals: Vec::new(),
+            name: None,
+            identities: Vec::new(),
+        };
+        let limits = QueueLimits {
+            events_max: 1,
+            bytes_max: 1,
+            drops: false,
+        };
+        sources.join(Some(key), "a", limits, 9).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_source_that_nobody_came_to_run_ends_for_those_who_found_it() {
+        let sources = Arc::<Sources>::default();
+        let (opener, source) = join(&sources);
+        let (mut second, found) = join(&sources);
+        assert!(found.is_none());
+        drop(opener);
+        drop(source);
+        let step = poll_fn(|cx| second.poll_step(cx)).await;
+        assert!(matches!(step, StreamStep::End(StreamEnd::Failed(_))));
+        assert_eq!(sources.counts().sources, 0);
+        let (_, source) = join(&sources);
+        assert!(source.is_some());
+    }
+
+    #[test]
+    fn no_end_is_too_far_away() {
+        let sources = Arc::<Sources>::default();
+        let (mut subscriber, _source) = join(&sources);
+        subscriber.expire(Some(Duration::MAX));
+        assert_eq!(subscriber.expiry, None);
     }
 }

@@ -4,6 +4,7 @@ mod broker_servers;
 pub(crate) mod brokers;
 mod burst;
 pub(crate) mod callback;
+mod credentials;
 mod feed;
 mod first_steps;
 mod http2;
