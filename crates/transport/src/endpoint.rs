@@ -224,6 +224,21 @@ impl Endpoint {
         let headers = rules().flat_map(|condition| condition.headers()).cloned();
         (headers.collect(), rules().any(|one| one.claims()))
     }
+    /// Whether clients whom this one cannot tell from each other are the same for the other one: everything that depends on
+    /// who asks is written alike, namely what is sent of them and by what a place is chosen.
+    pub fn knows_clients_like(&self, other: &Endpoint) -> bool {
+        let of = |endpoint: &'_ Endpoint| {
+            let rules = endpoint.elsewhere.iter();
+            let sent = rules.map(|rule| {
+                let (headers, extensions) = (&rule.endpoint.headers, &rule.endpoint.extensions);
+                (rule.when.clone(), headers.clone(), extensions.clone())
+            });
+            sent.collect::<Vec<_>>()
+        };
+        self.headers == other.headers
+            && self.extensions == other.extensions
+            && of(self) == of(other)
+    }
     /// Whether a stream of events of this body from the one would be asked for in the same words at the same place by the
     /// other. What proves to a subgraph who asks is not looked at.
     pub fn has_same_events(&self, other: &Endpoint, body: &[u8]) -> bool {
@@ -252,13 +267,11 @@ impl Endpoint {
         // Which of several places it is depends on the client.
         let elsewhere = [self, other].map(|endpoint| {
             let rules = endpoint.elsewhere.iter();
-            let rules = rules.map(|rule| (&rule.when, place(&rule.endpoint)));
-            rules.collect::<Vec<_>>()
+            rules.map(|rule| place(&rule.endpoint)).collect::<Vec<_>>()
         });
         self.name == other.name
+            && self.knows_clients_like(other)
             && elsewhere[0] == elsewhere[1]
-            && self.headers == other.headers
-            && self.extensions == other.extensions
             && place(self).is_some_and(|own| Some(own) == place(other))
             && spoken(self).is_some_and(|own| Some(own) == spoken(other))
     }

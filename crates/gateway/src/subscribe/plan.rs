@@ -278,20 +278,17 @@ impl SourcePlan {
         Some(met.into_iter().collect())
     }
 
-    /// Whether subgraphs are told the same of all clients of whom those of this plan are told the same.
+    /// The endpoints of the subgraphs that the plan asks.
+    fn asked_endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        let asked = subgraphs(&self.planned.plan).into_iter();
+        asked.filter_map(|at| self.state.endpoints.get(at as usize))
+    }
+
+    /// Whether another plan tells subgraphs the same of all clients of whom this one does, and asks them at the same place.
     fn tells_the_same(&self, plan: &SourcePlan) -> bool {
-        let asked = |of: &SourcePlan| -> Vec<Endpoint> {
-            let asked = subgraphs(&of.planned.plan).into_iter();
-            asked
-                .filter_map(|at| of.state.endpoints.get(at as usize).cloned())
-                .collect()
-        };
-        let known = asked(self);
-        asked(plan).iter().all(|now| {
-            let is_same = |known: &Endpoint| {
-                known.headers == now.headers && known.extensions == now.extensions
-            };
-            known.iter().any(is_same)
+        plan.asked_endpoints().all(|now| {
+            let mut known = self.asked_endpoints();
+            known.any(|known| known.knows_clients_like(now))
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     EVENTS, GRAPH, Streamed, TEXTS,
+    credentials::TRUSTED,
     over_http::{ADDED, Client, MULTIPART, SSE, event},
     over_websocket::{self, MODERN, run},
 };
@@ -173,6 +174,40 @@ fn another_rule_for_headers_of_a_subgraph_ends_only_what_is_shared() {
     }
     own_source.add("1");
     alone.until(&event("1"));
+}
+
+/// Claims and headers of two clients, and who of them is asked for texts elsewhere.
+#[test]
+fn a_place_by_condition_that_a_reload_brings_is_that_of_no_other_client() {
+    for condition in ["jwt_claim: tenant", "request_header: x-tenant"] {
+        let graph = Streamed::with(&format!("  reload_window: 0s\n{TRUSTED}"));
+        let address = graph.served.address;
+        let client = |tenant: &str| {
+            let headers = format!(
+                "x-tenant: {tenant}\r\nx-claims: {{\"claims\":{{\"tenant\":\"{tenant}\"}}}}\r\n"
+            );
+            Client::with(address, SSE, ADDED, &headers)
+        };
+        let shared = ["acme", "other"].map(client);
+        let _source = graph.feed.opened();
+        graph.wait_for_open(2);
+        let archive = format!("{}/archive", graph.feed.url());
+        let rule = format!(
+            "override_subgraph_urls: {{ texts: [{{ when: {{ eq: [{{ {condition} }}, acme] }}, url: '{archive}' }}] }}\n"
+        );
+        graph.reload_as(&GRAPH, &format!("{}{rule}", graph.yaml));
+        for client in shared {
+            assert!(!client.rest().contains("complete"), "{condition}");
+        }
+        // Whoever comes back has what is its own.
+        for (tenant, place) in [("acme", "/archive"), ("other", "/texts")] {
+            let mut client = client(tenant);
+            let mut source = graph.feed.opened();
+            source.add("1");
+            client.until(&event("1"));
+            assert_eq!(graph.feed.asked_of(), place, "{condition}");
+        }
+    }
 }
 
 #[test]
