@@ -62,7 +62,7 @@ pub struct GatewayOptions {
     /// Rates of operations.
     pub operation_rates: Option<OperationRates>,
     /// How often subgraphs may be asked; `None`: as often as anybody likes.
-    pub subgraph_rates: Option<SubgraphRates>,
+    pub subgraph_rates: Option<Arc<SubgraphRates>>,
     /// How often what goes on is judged again.
     pub revocation: RevocationOptions,
     /// What is counted of clients; `None` if nothing is.
@@ -193,7 +193,7 @@ impl GatewayOptions {
             authentication: AuthenticationOptions::new(config),
             demand_control: ChargeOptions::new(config),
             operation_rates: OperationRates::new(config),
-            subgraph_rates: SubgraphRates::new(config),
+            subgraph_rates: SubgraphRates::new(config).map(Arc::new),
             revocation: RevocationOptions::new(config),
             overload: OverloadOptions::new(config),
             static_responses: StaticResponses::new(config),

@@ -14,6 +14,7 @@ pub mod options;
 pub(crate) mod owner;
 pub(crate) mod plan;
 pub(crate) mod queue;
+pub(crate) mod rates;
 pub(crate) mod run;
 pub(crate) mod sender;
 pub(crate) mod source_memory;
@@ -44,6 +45,7 @@ use crate::{
     subscribe::format::EventBody,
     subscribe::owner::{Opener, expires_after, kept_apart},
     subscribe::plan::{EventCosts, SourcePlan},
+    subscribe::rates::EventRates,
     subscribe::run::SourceInput,
     subscribe::sources::Subscriber,
 };
@@ -128,6 +130,7 @@ impl Gateway {
             granted,
             locals,
             costs,
+            rates: EventRates::of(&serving.options),
         };
         // Before anybody finds the source: whoever joins one has nothing to keep.
         let held = self

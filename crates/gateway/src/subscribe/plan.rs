@@ -28,6 +28,7 @@ use crate::{
     shared::operation_values::{OperationCaller, OperationValues},
     shared::worker::WorkerState,
     subscribe::owner::Opener,
+    subscribe::rates::{EventRates, look_alike},
     subscribe::sources::SourceKey,
 };
 
@@ -44,6 +45,8 @@ pub(crate) struct SourcePlan {
     pub(crate) locals: Vec<Bytes>,
     /// What its events cost, if anybody asks.
     pub(crate) costs: Option<EventCosts>,
+    /// What its events take from, if there are rates of subgraphs.
+    pub(crate) rates: Option<EventRates>,
 }
 
 /// What the events of a subscription cost.
@@ -156,6 +159,9 @@ impl SourcePlan {
             name: operation_names(&self.state, &self.operation)
                 .map(|names| names.operation().into()),
             identities: identities(&self.planned.plan, &transport)?,
+            rates: self.rates.as_ref().map_or_else(Vec::new, |rates| {
+                rates.values(self.asked_by_events(), context, &self.operation)
+            }),
         })
     }
 
@@ -203,7 +209,8 @@ impl SourcePlan {
         }
         let options = serving.options.demand_control.as_ref();
         let costs = EventCosts::new((state, options), &prepared, &planned, estimate, worker);
-        self.by(state, prepared, planned, costs)
+        let rates = EventRates::of(&serving.options);
+        self.by(state, prepared, planned, (costs, rates))
     }
 
     /// The request of the client, once more.
@@ -236,7 +243,7 @@ impl SourcePlan {
         state: &Arc<SchemaState>,
         prepared: Prepared,
         planned: Arc<PlannedOperation>,
-        costs: Option<EventCosts>,
+        (costs, rates): (Option<EventCosts>, Option<EventRates>),
     ) -> Option<Migrated> {
         // What introspection shows depends on the caller.
         if planned.plan.locals > 0 && state.views.is_some() {
@@ -256,6 +263,7 @@ impl SourcePlan {
             planned,
             granted,
             costs,
+            rates,
         };
         let ((before, was_at), (now, is_at)) = (self.source()?, plan.source()?);
         if before.body != now.body || !was_at.has_same_events(is_at, &now.body) {
@@ -278,17 +286,29 @@ impl SourcePlan {
         Some(met.into_iter().collect())
     }
 
+    /// The names of the subgraphs that are asked for each event.
+    fn asked_by_events(&self) -> impl Iterator<Item = &str> {
+        let plan = &self.planned.plan;
+        let fetches = plan.fetches.as_slice().iter();
+        let further = fetches.filter(|fetch| fetch.kind != OperationKind::Subscription);
+        further.filter_map(|fetch| Some(&**plan.subgraphs.get(fetch.subgraph as usize)?))
+    }
+
     /// The endpoints of the subgraphs that the plan asks.
     fn asked_endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         let asked = subgraphs(&self.planned.plan).into_iter();
         asked.filter_map(|at| self.state.endpoints.get(at as usize))
     }
 
-    /// Whether another plan tells subgraphs the same of all clients of whom this one does, and asks them at the same place.
+    /// Whether another plan tells subgraphs the same of all clients of whom this one does, asks them at the same place, and
+    /// counts them together.
     fn tells_the_same(&self, plan: &SourcePlan) -> bool {
         plan.asked_endpoints().all(|now| {
-            let mut known = self.asked_endpoints();
-            known.any(|known| known.knows_clients_like(now))
+            let rates = (plan.rates.as_ref(), &*now.name);
+            self.asked_endpoints().any(|known| {
+                let known_rates = (self.rates.as_ref(), &*known.name);
+                known.knows_clients_like(now) && look_alike(known_rates, rates)
+            })
         })
     }
 }

@@ -55,6 +55,8 @@ pub(crate) struct SourceKey {
     pub(crate) name: Option<Box<str>>,
     /// What each subgraph would be sent besides bodies.
     pub(crate) identities: Vec<Box<[u8]>>,
+    /// What the rates of subgraphs see of the client.
+    pub(crate) rates: Vec<u8>,
 }
 
 /// Why sources end.
@@ -543,6 +545,7 @@ mod tests {
             locals: Vec::new(),
             name: None,
             identities: Vec::new(),
+            rates: Vec::new(),
         };
         let limits = QueueLimits {
             events_max: 1,

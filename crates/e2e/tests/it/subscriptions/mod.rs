@@ -12,6 +12,7 @@ mod in_parts;
 mod over_http;
 mod over_websocket;
 mod protocols;
+mod rates;
 mod reload;
 mod revoked;
 mod single_connection;
