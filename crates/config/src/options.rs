@@ -502,8 +502,9 @@ section! {
         /// Whether every operation needs a caller that is known; others are refused with `UNAUTHENTICATED`. GraphiQL and health
         /// are for everybody.
         pub require_authentication: bool = false,
-        /// What needs one if not all operations do: `query`, `mutation`, `introspection` (operations that ask for `__schema` or
-        /// `__type`), and `graphiql`, the page, which `require_authentication` leaves to everybody.
+        /// What needs one if not all operations do: `query`, `mutation`, `subscription` (which `query` and `mutation` ask for,
+        /// too), `introspection` (operations that ask for `__schema` or `__type`), and `graphiql`, the page, which
+        /// `require_authentication` leaves to everybody.
         pub require_authentication_for: Vec<OperationWord> = Vec::new(),
         /// A header from which the gateway learns who a caller is; tokens are below `authentication`. Without either nobody is
         /// authenticated.

@@ -197,6 +197,8 @@ words! {
         Query = "query",
         /// Mutations.
         Mutation = "mutation",
+        /// Subscriptions.
+        Subscription = "subscription",
         /// Operations that ask for `__schema` or `__type`.
         Introspection = "introspection",
         /// The page of GraphiQL.

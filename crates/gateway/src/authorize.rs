@@ -158,6 +158,8 @@ pub struct EnforceOptions {
     pub queries_need_caller: bool,
     /// Whether mutations do.
     pub mutations_need_caller: bool,
+    /// Whether subscriptions do.
+    pub subscriptions_need_caller: bool,
     /// Whether introspection does.
     pub introspection_needs_caller: bool,
 }
@@ -175,11 +177,18 @@ impl EnforceOptions {
     pub fn new(config: &Config) -> Self {
         let options = &config.authorization;
         let enforces = options.directives == AuthorizationDirectives::Enforce;
+        // Events show what queries show: who keeps either from strangers keeps both.
+        let subscriptions = [
+            OperationWord::Subscription,
+            OperationWord::Query,
+            OperationWord::Mutation,
+        ];
         EnforceOptions {
             reject: enforces && options.reject_unauthorized,
             dry_run: enforces && options.dry_run,
             queries_need_caller: needs_caller(config, OperationWord::Query),
             mutations_need_caller: needs_caller(config, OperationWord::Mutation),
+            subscriptions_need_caller: subscriptions.iter().any(|word| needs_caller(config, *word)),
             introspection_needs_caller: needs_caller(config, OperationWord::Introspection),
         }
     }
@@ -188,7 +197,8 @@ impl EnforceOptions {
     pub(crate) fn needs_caller(&self, kind: OperationKind) -> bool {
         match kind {
             OperationKind::Query => self.queries_need_caller,
-            _ => self.mutations_need_caller,
+            OperationKind::Mutation => self.mutations_need_caller,
+            OperationKind::Subscription => self.subscriptions_need_caller,
         }
     }
     /// Whether what a plan does needs one.

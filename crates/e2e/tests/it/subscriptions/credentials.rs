@@ -4,6 +4,7 @@ use super::{
     Streamed,
     over_http::{ADDED, Client, MULTIPART, SSE, event},
 };
+use crate::http_client::post_with;
 
 /// Believes this machine about who asks.
 pub(super) const TRUSTED: &str =
@@ -32,4 +33,25 @@ fn a_credential_that_ends_in_no_year_is_refused_and_breaks_nobodys_subscription(
     first.until(&event("1"));
     second.until("text of 1");
     assert!(graph.feed.is_quiet());
+}
+
+#[test]
+fn strangers_do_not_subscribe_where_queries_or_mutations_need_somebody_who_is_known() {
+    for word in ["query", "mutation", "subscription", "introspection"] {
+        let graph = Streamed::with(&format!(
+            "authorization: {{ require_authentication_for: [{word}], claims: {{ header: x-claims, trusted: [127.0.0.1] }} }}\n"
+        ));
+        let address = graph.served.address;
+        let known = Client::with(address, SSE, ADDED, "x-claims: {}\r\n");
+        assert!(known.head.starts_with("HTTP/1.1 200"), "{}", known.head);
+        let wanted = if word == "introspection" { 200 } else { 401 };
+        for claims in ["", "x-claims: {\"authenticated\":false}\r\n"] {
+            let stranger = Client::with(address, MULTIPART, ADDED, claims);
+            let head = &stranger.head;
+            let wanted = format!("HTTP/1.1 {wanted}");
+            assert!(head.starts_with(&wanted), "{word}: {head}");
+        }
+        let query = post_with(address, "{ping}", &[]).status;
+        assert_eq!(query == 401, word == "query", "{word}");
+    }
 }
