@@ -206,7 +206,12 @@ impl Gateway {
         self.serve(state, self.options());
     }
     /// Serves new requests with another schema and other options; requests in flight keep theirs.
-    pub fn replace_all(&self, state: SchemaState, options: GatewayOptions) {
+    pub fn replace_all(&self, state: SchemaState, mut options: GatewayOptions) {
+        let before = self.options();
+        if options.entrance.is(&before.entrance) {
+            // Found out once, not with each operation.
+            options.entrance = before.entrance.clone();
+        }
         self.serve(state, Arc::new(options));
     }
     fn serve(&self, mut state: SchemaState, options: Arc<GatewayOptions>) {

@@ -27,6 +27,7 @@ use crate::{
     router::cors::{Cors, Csrf},
     router::dev_diagnostics::DevDiagnostics,
     router::static_responses::StaticResponses,
+    schema::access::Entrance,
     shared::memory,
     shared::observe_options::ObserveOptions,
     shared::shared_state::store_options,
@@ -81,6 +82,8 @@ pub struct GatewayOptions {
     pub caller_required: bool,
     /// Whether GraphiQL is for known callers only.
     pub graphiql_needs_caller: bool,
+    /// By what it is known who asks over connections that stay open.
+    pub entrance: Entrance,
     /// Which pages of other origins may use the gateway.
     pub cors: Cors,
     /// Whether the listener speaks TLS itself.
@@ -207,6 +210,7 @@ impl GatewayOptions {
                 let required = &config.authorization.require_authentication_for;
                 required.contains(&OperationWord::Graphiql)
             },
+            entrance: Entrance::new(config),
             cors: Cors::new(config),
             is_encrypted: config.tls.supergraph.is_some(),
             csrf: Csrf::new(config),

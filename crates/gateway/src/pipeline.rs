@@ -20,7 +20,7 @@
 //!
 //! Stages that are switched off are not in the [`Stages`], which are composed when a configuration is swapped.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use http::{Request, Response, StatusCode, request::Parts};
 use ogive_config::Peer;
@@ -56,9 +56,10 @@ use crate::{
     respond::refusal::{media_of, refuse, refused},
     respond::{respond_operation, respond_with},
     router::{Destination, is_for_people, static_response},
+    schema::access::Entrance,
     schema::operation::PlannedOperation,
     shared::context::{Identity, OperationContext, RequestContext},
-    shared::error::{RequestError, internal, no_memory, unauthenticated},
+    shared::error::{RequestError, expired, internal, no_memory, unauthenticated},
     shared::failures,
     shared::json_value::JsonObject,
     shared::media::{IncrementalMedia, Media},
@@ -67,6 +68,8 @@ use crate::{
     shared::panic::contained,
     shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
+    subscribe::SubscriberSlot,
+    subscribe::owner::{Owner, claims_end},
     subscribe::plan::note_source,
     subscribe::stream_requests::{StreamRequest, no_stream},
     usage::UsedOperation,
@@ -135,15 +138,19 @@ impl Gateway {
         response
     }
 
-    /// Answers an operation that came in another way than as a request of its own; who asks is known.
+    /// Answers an operation that came in another way than as a request of its own; who asks was found out at this entrance.
+    /// `None` if that counts no longer.
     pub(crate) async fn answer_operation<B: RequestBody>(
         &self,
         parts: &Parts,
         body: B,
-        identity: &Identity,
+        (identity, entrance): (&Identity, &Entrance),
         worker: &WorkerState,
-    ) -> Response<ResponseBody> {
+    ) -> Option<Response<ResponseBody>> {
         let serving = self.serving.load_full();
+        if !entrance.is(&serving.options.entrance) {
+            return None;
+        }
         let record = self.begin(&serving.options, parts).map(Box::new);
         let context = RequestContext {
             parts,
@@ -162,7 +169,7 @@ impl Gateway {
         if let Some(record) = &record {
             self.end(&serving.options, record, parts, identity, &mut response);
         }
-        response
+        Some(response)
     }
 
     async fn route<B: RequestBody>(
@@ -307,7 +314,16 @@ impl Gateway {
         context: RequestContext<'_>,
         admitted: &mut Admitted,
     ) -> Result<(), RequestError> {
-        match self.let_caller_in(&serving.options, context, context.identity) {
+        let identity = context.identity;
+        let extensions = &context.parts.extensions;
+        // An operation in a stream of many comes in a request of its own, and says whose the stream is.
+        let is_of_socket =
+            extensions.get::<SubscriberSlot>().is_some() && extensions.get::<Owner>().is_none();
+        // A proxy says it of each request; of what comes over a connection it has said it once.
+        if is_of_socket && !identity.is_proved && claims_end(identity) == Some(Duration::ZERO) {
+            return Err(expired());
+        }
+        match self.let_caller_in(&serving.options, context, identity) {
             Ok(None) => {}
             Ok(state) => admitted.rate = state,
             Err((error, state)) => {

@@ -2,9 +2,12 @@
 //!
 //! What was let in under them goes on behind its request only as long as they stay the same: nobody asks again.
 
+use std::sync::Arc;
+
 use ogive_config::{
-    AuthenticationOptions, AuthorizationOptions, Config, CoprocessorOptions, OperationRuleOptions,
-    OverrideLabelOptions, PersistedQueriesOptions, PluginSection, RhaiOptions, tls::TlsOptions,
+    AuthenticationOptions, AuthorizationOptions, ClientAddressHeader, Config, CoprocessorOptions,
+    CorsOptions, OperationRuleOptions, OverrideLabelOptions, PeerRange, PersistedQueriesOptions,
+    PluginSection, RhaiOptions, tls::TlsOptions,
 };
 
 /// Those parts.
@@ -34,5 +37,35 @@ impl Access {
             rhai: config.rhai.clone(),
             plugins: config.plugins.clone(),
         }
+    }
+}
+
+/// What decides who asks over a connection that stays open: what was found out at its beginning counts for as long as this
+/// stays the same.
+#[derive(Clone, Debug)]
+pub struct Entrance(Arc<EntranceOptions>);
+
+#[derive(PartialEq, Debug)]
+struct EntranceOptions {
+    access: Access,
+    /// Whose word about the client's address is believed.
+    trusted_proxies: Vec<PeerRange>,
+    client_address_header: ClientAddressHeader,
+    /// Which pages come with the credentials of whoever looks at them.
+    cors: CorsOptions,
+}
+
+impl Entrance {
+    pub(crate) fn new(config: &Config) -> Self {
+        Entrance(Arc::new(EntranceOptions {
+            access: Access::new(config),
+            trusted_proxies: config.http.trusted_proxies.clone(),
+            client_address_header: config.http.client_address_header,
+            cors: config.cors.clone(),
+        }))
+    }
+    /// Whether it is still the same.
+    pub(crate) fn is(&self, other: &Entrance) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
     }
 }

@@ -191,6 +191,11 @@ pub(crate) fn unauthenticated(challenge: &str) -> RequestError {
     }
 }
 
+/// What a client is told whose credential has ended.
+pub(crate) fn expired() -> RequestError {
+    RequestError::http(codes::TOKEN_EXPIRED, "the token has expired: get a new one")
+}
+
 /// The error a client sees when the gateway is at fault.
 pub(crate) fn internal() -> RequestError {
     RequestError::graphql(codes::INTERNAL_SERVER_ERROR, "internal server error")

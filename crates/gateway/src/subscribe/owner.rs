@@ -11,7 +11,7 @@ use ogive_identity::{Caller, claims::END_MAX};
 use ogive_plan::Claims;
 use serde_json::{Map, Value};
 
-use crate::shared::context::OperationContext;
+use crate::shared::context::{Identity, OperationContext};
 
 /// Claims about a token rather than about whoever has it.
 const OF_TOKENS: [&str; 6] = ["exp", "expires_in", "iat", "nbf", "jti", "auth_time"];
@@ -98,6 +98,12 @@ pub(crate) fn expires_after(caller: &Caller) -> Option<Duration> {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     Some(expires.saturating_sub(now))
+}
+
+/// How long what an identity says of its caller still holds; `None` if nobody says.
+pub(crate) fn claims_end(identity: &Identity) -> Option<Duration> {
+    let caller = identity.caller.as_deref()?.as_ref().ok()?;
+    expires_after(caller)
 }
 
 #[cfg(test)]

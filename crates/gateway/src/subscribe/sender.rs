@@ -6,6 +6,7 @@ use std::{
     pin::{Pin, pin},
     rc::Rc,
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -17,9 +18,9 @@ use ogive_server::{ClientCertificate, ResponseBody, parts::PartStream};
 use serde_json::{Map, Value};
 
 use crate::{
-    gateway::Gateway, identify::credential::Credential, shared::context::Identity,
-    shared::error::RequestError, shared::worker::WorkerState, subscribe::SubscriberSlot,
-    subscribe::sources::Subscriber,
+    gateway::Gateway, identify::credential::Credential, schema::access::Entrance,
+    shared::context::Identity, shared::error::RequestError, shared::worker::WorkerState,
+    subscribe::SubscriberSlot, subscribe::owner::expires_after, subscribe::sources::Subscriber,
 };
 
 /// Who sends operations, and what the head of each of them is.
@@ -27,6 +28,8 @@ pub(crate) struct OperationSender {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) worker: Rc<WorkerState>,
     pub(crate) identity: Identity,
+    /// By what that was found out.
+    pub(crate) entrance: Entrance,
     pub(crate) template: HeaderMap,
     /// The form of answers in parts that the client has named.
     pub(crate) form: Option<IncrementalForm>,
@@ -40,6 +43,8 @@ pub(crate) enum Answer {
     Stream(Box<Subscriber>),
     /// With what holds their memory.
     Parts(PartStream, ResponseBody),
+    /// Nobody knows any more who asks.
+    Outdated,
 }
 
 /// An operation on its way.
@@ -50,11 +55,16 @@ impl OperationSender {
     pub(crate) fn send(&self, payload: &str) -> PendingAnswer {
         let (gateway, worker) = (Arc::clone(&self.gateway), Rc::clone(&self.worker));
         let (identity, slot) = (self.identity.clone(), SubscriberSlot::with_parts(self.form));
+        let entrance = self.entrance.clone();
         let parts = self.head(Some(slot.clone()));
         let body = Full::new(Bytes::copy_from_slice(payload.as_bytes()));
         Box::pin(async move {
-            let answering = pin!(gateway.answer_operation(&parts, body, &identity, &worker));
-            let mut body = answering.await.into_body();
+            let asked_by = (&identity, &entrance);
+            let answering = pin!(gateway.answer_operation(&parts, body, asked_by, &worker));
+            let Some(answer) = answering.await else {
+                return Answer::Outdated;
+            };
+            let mut body = answer.into_body();
             match (slot.take(), body.take_parts()) {
                 (Some(subscriber), _) => Answer::Stream(Box::new(subscriber)),
                 (None, Some(parts)) => Answer::Parts(parts, body),
@@ -75,6 +85,17 @@ impl OperationSender {
         let caller = Box::pin(introduced).await?;
         self.template.extend(headers);
         Ok(caller)
+    }
+    /// How long this caller counts if it is only said by whoever upgraded the connection; tokens and keys are judged with
+    /// each operation.
+    pub(crate) fn said_until(&self, caller: Option<&Arc<Caller>>) -> Option<Duration> {
+        let said = self.identity.caller().ok()??;
+        let caller = caller.filter(|caller| Arc::ptr_eq(caller, &said))?;
+        expires_after(caller)
+    }
+    /// Whether it is known no longer who asks, because that is found out otherwise now.
+    pub(crate) fn is_outdated(&self) -> bool {
+        !self.entrance.is(&self.gateway.options().entrance)
     }
     /// By what operations go on from now on.
     pub(crate) fn credential(&self) -> Option<Arc<Credential>> {

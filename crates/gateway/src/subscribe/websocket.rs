@@ -25,7 +25,10 @@ use ogive_stream::{
     session::Heartbeat,
 };
 use ogive_telemetry::codes;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, Sleep, sleep},
+};
 
 use crate::{
     shared::error::{RequestError, internal},
@@ -35,7 +38,7 @@ use crate::{
     subscribe::owner::Owner,
     subscribe::queue::{StreamEnd, StreamStep},
     subscribe::sender::{Answer, OperationSender, PendingAnswer, headers_in},
-    subscribe::sources::{Subscriber, share},
+    subscribe::sources::{EndState, Subscriber, share},
 };
 
 /// How long a client may take to hear why its connection ends.
@@ -69,7 +72,6 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
         operations_max: websocket.operations_max,
         ..SessionLimits::default()
     };
-    let mut ending = start.sender.gateway.sources.ending();
     let init_timeout = websocket.init_timeout;
     let mut driver = Driver {
         socket: Rc::new(RefCell::new(SessionSocket {
@@ -81,10 +83,10 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
         operations: Vec::new(),
         init: Some(Box::pin(sleep(init_timeout))),
         heartbeat: start.options.heartbeat.map(|every| Box::pin(sleep(every))),
-        drained: Some(Box::pin(async move {
-            let _ = ending.wait_for(|ending| ending.drains).await;
-        })),
+        // Looked at once now: it may have changed since the upgrade.
+        ending: Some(changed(start.sender.gateway.sources.ending(), false)),
         leave: None,
+        expiry: None,
         first: 0,
         rest: Rest::default(),
         memory: None,
@@ -113,8 +115,9 @@ enum Turn {
     Part(usize, Option<std::io::Result<Bytes>>),
     InitDue,
     HeartbeatDue,
-    Drained,
+    Ending(EndState, Watched),
     Leave,
+    Expired,
     /// Nothing can be written any more.
     Broken,
     /// There is no room for what the client has begun to say.
@@ -148,10 +151,12 @@ struct Driver {
     operations: Vec<SessionOperation>,
     init: Option<Pin<Box<Sleep>>>,
     heartbeat: Option<Pin<Box<Sleep>>>,
-    /// The process stops.
-    drained: Option<Pin<Box<dyn Future<Output = ()>>>>,
-    /// When this session leaves then.
-    leave: Option<Pin<Box<Sleep>>>,
+    /// Another configuration is served, or the process stops.
+    ending: Option<Change>,
+    /// When this session leaves then, and with which words.
+    leave: Option<(Pin<Box<Sleep>>, Close)>,
+    /// When what is said of its caller ends.
+    expiry: Option<Pin<Box<Sleep>>>,
     /// The operation that is looked at first, so that each has its turn.
     first: usize,
     /// All that this waits for but events: they are what wakes it, mostly.
@@ -165,6 +170,23 @@ struct Driver {
     /// By whose credential operations go on that began with another one.
     renewed: Option<Option<Arc<Caller>>>,
     start: SessionStart,
+}
+
+/// Who tells of the next change of what all sessions end by.
+type Watched = watch::Receiver<EndState>;
+
+/// That change.
+type Change = Pin<Box<dyn Future<Output = Option<(EndState, Watched)>>>>;
+
+/// What there is now, or what it is when it has changed.
+fn changed(mut watched: Watched, wait: bool) -> Change {
+    Box::pin(async move {
+        if wait {
+            watched.changed().await.ok()?;
+        }
+        let state = *watched.borrow_and_update();
+        Some((state, watched))
+    })
 }
 
 /// Whether a timer that is set is due.
@@ -292,14 +314,19 @@ impl Driver {
         if is_due(self.heartbeat.as_mut(), cx) {
             return Poll::Ready(Turn::HeartbeatDue);
         }
-        if let Some(drained) = &mut self.drained
-            && drained.as_mut().poll(cx).is_ready()
+        if let Some(ending) = &mut self.ending
+            && let Poll::Ready(changed) = ending.as_mut().poll(cx)
         {
-            self.drained = None;
-            return Poll::Ready(Turn::Drained);
+            self.ending = None;
+            if let Some((state, watched)) = changed {
+                return Poll::Ready(Turn::Ending(state, watched));
+            }
         }
-        if is_due(self.leave.as_mut(), cx) {
+        if is_due(self.leave.as_mut().map(|(leave, _)| leave), cx) {
             return Poll::Ready(Turn::Leave);
+        }
+        if is_due(self.expiry.as_mut(), cx) {
+            return Poll::Ready(Turn::Expired);
         }
         Poll::Pending
     }
@@ -333,6 +360,8 @@ impl Driver {
                 };
                 Ok(())
             }
+            // Its client comes back, and is asked anew who it is.
+            Turn::Answered(_, Answer::Outdated) => Err(Some(Close::service_restart())),
             Turn::Answered(at, Answer::Whole(response)) => self.answered(at, &response).await,
             Turn::Answered(at, Answer::Parts(parts, memory)) => {
                 self.operations[at].state = OperationState::Parts {
@@ -360,14 +389,36 @@ impl Driver {
                     Heartbeat::Missed(close) => Err(Some(close)),
                 }
             }
-            Turn::Drained => {
-                let window = self.start.options.drain_window;
-                let own = window.mul_f64(share(self.start.number));
-                self.leave = Some(Box::pin(sleep(own)));
+            Turn::Ending(state, watched) => {
+                self.look_at(state);
+                if !state.drains {
+                    self.ending = Some(changed(watched, true));
+                }
                 Ok(())
             }
-            Turn::Leave => Err(Some(Close::going_away())),
+            Turn::Leave => Err(self.leave.take().map(|(_, close)| close)),
+            Turn::Expired => Err(Some(Close::forbidden())),
         }
+    }
+
+    /// Leaves in its turn if it has to.
+    fn look_at(&mut self, state: EndState) {
+        let options = &self.start.options;
+        let (window, close) = if state.drains {
+            (options.drain_window, Close::going_away())
+        } else if self.leave.is_none() && self.start.sender.is_outdated() {
+            (options.reload_window, Close::service_restart())
+        } else {
+            return;
+        };
+        let own = window.mul_f64(share(self.start.number));
+        self.leave = Some((Box::pin(sleep(own)), close));
+    }
+
+    /// Ends with what whoever upgraded the connection says of its caller.
+    fn expire(&mut self, caller: Option<&Arc<Caller>>) {
+        let end = self.start.sender.said_until(caller);
+        self.expiry = end.map(|end| Box::pin(sleep(end)));
     }
 
     async fn say(&mut self, text: Option<impl AsRef<str>>) -> Result<(), Ended> {
@@ -458,6 +509,7 @@ impl Driver {
         match self.start.sender.introduce(headers).await {
             Ok(caller) => {
                 self.owner = Owner::of(caller.as_deref());
+                self.expire(caller.as_ref());
                 let text = self.session.accept(None);
                 self.say(Some(text)).await
             }
@@ -496,6 +548,7 @@ impl Driver {
                 subscriber.renew(&sender.template, caller.as_ref(), &credential);
             }
         }
+        self.expire(caller.as_ref());
         self.renewed = Some(caller);
         Ok(())
     }

@@ -1,8 +1,14 @@
 //! What the end of a credential does to what goes on by it, and to those who share that.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ogive_stream::{Received, WebSocket, WebSocketLimits};
+use serde_json::json;
+
 use super::{
-    Streamed,
+    GRAPH, Streamed,
     over_http::{ADDED, Client, MULTIPART, SSE, event},
+    over_websocket::{Client as Socket, MODERN, run, upgrade},
 };
 use crate::http_client::post_with;
 
@@ -53,5 +59,76 @@ fn strangers_do_not_subscribe_where_queries_or_mutations_need_somebody_who_is_kn
         }
         let query = post_with(address, "{ping}", &[]).status;
         assert_eq!(query == 401, word == "query", "{word}");
+    }
+}
+
+/// A connection of a client of whom a proxy says this, which has introduced itself.
+async fn socket(graph: &Streamed, headers: &str) -> Socket {
+    let (status, answer, stream, handshake) = upgrade(graph, MODERN, headers).await;
+    handshake.check(status, &answer).unwrap();
+    let socket = WebSocket::client(stream, &[], WebSocketLimits::default());
+    let mut client = Socket { socket };
+    client.say(json!({"type": "connection_init"})).await;
+    client
+}
+
+/// The code with which a connection ends on which nothing is answered with data.
+async fn closed_without_data(client: &mut Socket) -> u16 {
+    loop {
+        match client.socket.receive().await {
+            Received::Closed(Some(close)) => return close.code,
+            Received::Text(text) => assert!(!text.as_str().contains("\"data\""), "{text:?}"),
+            Received::Control => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_connection_ends_with_what_a_proxy_said_of_its_caller() {
+    let graph = Streamed::with(TRUSTED);
+    let soon = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(1);
+    run(async {
+        for exp in ["1".to_owned(), soon.as_secs().to_string()] {
+            let mut client = socket(&graph, &until(&exp)).await;
+            assert_eq!(client.closed().await, 4403, "{exp}");
+        }
+        let mut client = socket(&graph, &until("1")).await;
+        client.subscribe("q", "{ping}").await;
+        assert_eq!(closed_without_data(&mut client).await, 4403);
+        let mut client = socket(&graph, &until("253402300799")).await;
+        assert_eq!(client.hear().await["type"], "connection_ack");
+        client.subscribe("q", "mutation{ping}").await;
+        assert_eq!(client.hear().await["payload"]["data"]["ping"], 1);
+    });
+}
+
+#[test]
+fn a_connection_is_opened_anew_when_it_is_found_out_otherwise_who_asks() {
+    let others = "authorization: { claims: { header: x-claims, trusted: [10.9.9.9] } }\n";
+    let pages = "cors: { policies: [{ origins: ['https://a.example'] }] }\n";
+    let behind = "http: { trusted_proxies: [10.9.9.9] }\n";
+    for (before, after) in [(TRUSTED, others), ("", TRUSTED), ("", pages), ("", behind)] {
+        for window in ["0s", "1h"] {
+            let yaml = |more: &str| format!("  reload_window: {window}\n{more}");
+            let graph = Streamed::with(&yaml(before));
+            let served = |more: &str| format!("subscription:\n  enabled: true\n{}", yaml(more));
+            run(async {
+                let mut client = socket(&graph, "x-claims: {}\r\n").await;
+                assert_eq!(client.hear().await["type"], "connection_ack");
+                // What changes nothing of that leaves it open.
+                let other = format!("{before}limits: {{ max_depth: 9 }}\n");
+                graph.reload_as(&GRAPH, &served(&other));
+                client.subscribe("q", "{ping}").await;
+                assert_eq!(client.hear().await["payload"]["data"]["ping"], 1);
+                assert_eq!(client.hear().await["type"], "complete");
+                graph.reload_as(&GRAPH, &served(after));
+                if window == "1h" {
+                    // Its turn comes late, and it is asked no more until then.
+                    client.subscribe("q", "{ping}").await;
+                }
+                assert_eq!(closed_without_data(&mut client).await, 1012, "{after}");
+            });
+        }
     }
 }
