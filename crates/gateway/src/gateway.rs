@@ -113,6 +113,8 @@ impl Gateway {
         offload.set_waiting_max(options.waiting_max);
         state.refinement.wake_at(&wakeup);
         let state = Arc::new(state);
+        let sources = Arc::<Sources>::default();
+        sources.tell_by(state.options.error_rules.as_ref());
         Gateway {
             wakeup,
             registered: Registered::new(options.registered_max),
@@ -138,7 +140,7 @@ impl Gateway {
             offload,
             source_memory: Arc::new(SourceMemory::new(&memory)),
             memory,
-            sources: Arc::default(),
+            sources,
             streams: Arc::default(),
             documents_changed: Notify::new(),
             revocations: Arc::default(),
@@ -225,6 +227,8 @@ impl Gateway {
         {
             trusted.go_on(before);
         }
+        // Before anybody sees that something else is served, and ends because of it.
+        self.sources.tell_by(state.options.error_rules.as_ref());
         self.serving.store(Arc::new(Serving {
             authentication: authentication(&options, self.authentication()),
             policies: policies(options.policies.as_ref(), self.policies()),

@@ -63,7 +63,7 @@ impl EndLog {
             StreamStep::End(end) => {
                 self.end = match end {
                     StreamEnd::Complete => "complete",
-                    StreamEnd::Failed(_) => "failed",
+                    StreamEnd::Failed(_) | StreamEnd::Refused(_) => "failed",
                     StreamEnd::Overflow => "overflow",
                     StreamEnd::Expired => "expired",
                     StreamEnd::Revoked(_) => "revoked",

@@ -16,6 +16,7 @@ use ogive_telemetry::codes;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::{
+    respond::error_rules::ErrorRewrites,
     shared::error::RequestError,
     shared::media::StreamMedia,
     subscribe::queue::{StreamEnd, StreamStep, framed},
@@ -85,7 +86,8 @@ impl Events for EventBody {
             }
             Poll::Ready(StreamStep::End(stream_end)) => {
                 self.place = Place::End;
-                let bytes = end(self.media, &stream_end);
+                let told = self.subscriber.told(&stream_end);
+                let bytes = end(self.media, &stream_end, told);
                 return Poll::Ready((!bytes.is_empty()).then(|| framed(bytes, framing)));
             }
             Poll::Pending => {}
@@ -117,12 +119,13 @@ fn heartbeat(media: StreamMedia) -> Vec<u8> {
     }
 }
 
-/// The errors that an end is told by: a JSON response; `None` if it went well.
-pub(crate) fn told(end: &StreamEnd) -> Option<Bytes> {
+/// The errors that an end is told by, under rules for what clients are told: a JSON response; `None` if it went well.
+pub(crate) fn told(end: &StreamEnd, rules: Option<&ErrorRewrites>) -> Option<Bytes> {
     let (code, message) = match end {
         StreamEnd::Complete => return None,
-        StreamEnd::Failed(response) | StreamEnd::Revoked(response) => {
-            return Some(response.clone());
+        StreamEnd::Failed(response) => return Some(response.clone()),
+        StreamEnd::Refused(error) | StreamEnd::Revoked(error) => {
+            return Some(error.to_json_by(rules).into());
         }
         StreamEnd::Overflow => (
             codes::SUBSCRIPTION_OVERFLOW,
@@ -138,13 +141,13 @@ pub(crate) fn told(end: &StreamEnd) -> Option<Bytes> {
             "this process stops, and another one serves: subscribe again",
         ),
     };
-    Some(RequestError::graphql(code, message).to_json().into())
+    let error = RequestError::graphql(code, message);
+    Some(error.to_json_by(rules).into())
 }
 
-/// What is left to say.
-fn end(media: StreamMedia, end: &StreamEnd) -> Vec<u8> {
+/// What is left to say: that it ends, behind the errors that are told of it.
+fn end(media: StreamMedia, end: &StreamEnd, told: Option<Bytes>) -> Vec<u8> {
     let mut out = Vec::new();
-    let told = told(end);
     match media {
         StreamMedia::EventStream if matches!(end, StreamEnd::Reload | StreamEnd::Drain) => {}
         StreamMedia::EventStream => {

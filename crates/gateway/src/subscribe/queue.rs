@@ -19,7 +19,8 @@ use ogive_server::events::{PartFraming, chunk};
 use ogive_stream::{Protocol, SharedFrame, multipart, server_message::ServerMessage, sse};
 
 use crate::{
-    respond::expose::add_extensions, shared::media::StreamMedia, subscribe::options::QueueLimits,
+    respond::expose::add_extensions, shared::error::RequestError, shared::media::StreamMedia,
+    subscribe::options::QueueLimits,
 };
 
 /// A response to one event.
@@ -106,7 +107,7 @@ fn message(protocol: Protocol, id: &str, json: &[u8]) -> SharedFrame {
 }
 
 /// How a subscription ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StreamEnd {
     /// There are no more events.
     Complete,
@@ -116,8 +117,10 @@ pub(crate) enum StreamEnd {
     Overflow,
     /// The token has expired.
     Expired,
-    /// The credential was withdrawn; the response says how it is refused now.
-    Revoked(Bytes),
+    /// The same, and no response says it yet.
+    Refused(Arc<RequestError>),
+    /// The credential was withdrawn, and is refused like this now.
+    Revoked(Arc<RequestError>),
     /// Another schema or configuration is served.
     Reload,
     /// The process stops.

@@ -31,6 +31,7 @@ use tokio::{
 use crate::{
     admit::subgraph_rates::FetchRates,
     gateway::Gateway,
+    shared::error::no_memory,
     shared::failures::Telling,
     shared::observe::{Answer, Watch},
     shared::operation_values::OperationCaller,
@@ -149,7 +150,7 @@ impl SourceInput {
         let held = event.as_ref().map_or(0, |response| response.body.len());
         if memory.grow(held).is_err() {
             return Response {
-                json: crate::shared::error::no_memory().to_json().into(),
+                json: self.gateway.sources.told_error(&no_memory()).into(),
                 is_last: event.is_err(),
             };
         }

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::HeaderMap;
 use ogive_base::FastMap;
@@ -29,12 +30,14 @@ use crate::identify::{
     credential::Credential,
     revocation::{Revocable, RevocationGuard, Revoked},
 };
-use crate::shared::error::internal;
+use crate::respond::error_rules::ErrorRewrites;
+use crate::shared::error::{RequestError, internal};
 pub use crate::subscribe::counts::SubscriptionCounts;
 use crate::subscribe::{
     counts::{CountsBySubgraph, SubgraphCounts},
     direct::{self, DirectOutcome},
     end::EndLog,
+    format::told,
     options::QueueLimits,
     owner::{Opener, expires_after},
     queue::{Event, EventQueue, QueueOutcome, StreamEnd, StreamStep},
@@ -76,6 +79,8 @@ pub(crate) struct Sources {
     counts: CountsBySubgraph,
     next: AtomicU64,
     ending: watch::Sender<EndState>,
+    /// What clients are told of errors, as it is served now.
+    error_rules: ArcSwapOption<ErrorRewrites>,
 }
 
 impl Default for Sources {
@@ -86,6 +91,7 @@ impl Default for Sources {
             counts: CountsBySubgraph::default(),
             next: AtomicU64::new(0),
             ending: watch::Sender::new(EndState::default()),
+            error_rules: ArcSwapOption::empty(),
         }
     }
 }
@@ -137,6 +143,18 @@ impl Sources {
     /// Learns of reloads and of the end of the process.
     pub(crate) fn ending(&self) -> watch::Receiver<EndState> {
         self.ending.subscribe()
+    }
+    /// Ends are told by these rules from now on.
+    pub(crate) fn tell_by(&self, error_rules: Option<&Arc<ErrorRewrites>>) {
+        self.error_rules.store(error_rules.cloned());
+    }
+    /// The errors that clients hear of an end; `None` if it went well.
+    pub(crate) fn told(&self, end: &StreamEnd) -> Option<Bytes> {
+        told(end, self.error_rules.load().as_deref())
+    }
+    /// What a client hears of an error beside its operations.
+    pub(crate) fn told_error(&self, error: &RequestError) -> Vec<u8> {
+        error.to_json_by(self.error_rules.load().as_deref())
     }
     /// Another schema or configuration is served.
     pub(crate) fn reload(&self) {
@@ -204,7 +222,7 @@ impl Sources {
             sources: Arc::clone(self),
             source,
             // Told if nobody says how it ended: in a panic, say.
-            end: StreamEnd::Failed(internal().to_json().into()),
+            end: StreamEnd::Refused(internal().into()),
             turn: Cell::default(),
         }
     }
@@ -422,8 +440,8 @@ impl Drop for RunningSource {
 impl Revocable for EventQueue {
     fn revoke(&self, how: Revoked) {
         self.cut(match how {
-            Revoked::Credential(error) => StreamEnd::Revoked(error.to_json().into()),
-            Revoked::Authorization(error) => StreamEnd::Failed(error.to_json().into()),
+            Revoked::Credential(error) => StreamEnd::Revoked(error.into()),
+            Revoked::Authorization(error) => StreamEnd::Refused(error.into()),
         });
     }
 }
@@ -501,6 +519,10 @@ impl Subscriber {
         }
         step
     }
+    /// The errors that its client hears of an end; `None` if it went well.
+    pub(crate) fn told(&self, end: &StreamEnd) -> Option<Bytes> {
+        self.sources.told(end)
+    }
     /// Logs its end.
     pub(crate) fn log_end(&mut self, logger: Option<EndLog>) {
         self.end_log = logger.map(Box::new);
@@ -564,7 +586,7 @@ mod tests {
         drop(opener);
         drop(source);
         let step = poll_fn(|cx| second.poll_step(cx)).await;
-        assert!(matches!(step, StreamStep::End(StreamEnd::Failed(_))));
+        assert!(matches!(step, StreamStep::End(StreamEnd::Refused(_))));
         assert_eq!(sources.counts().sources, 0);
         let (_, source) = join(&sources);
         assert!(source.is_some());

@@ -24,7 +24,7 @@ use crate::{
     gateway::{Gateway, Serving},
     options::GatewayOptions,
     receive::{RequestBody, percent::decode_form},
-    respond::refusal::refuse,
+    respond::refusal::refused,
     shared::context::RequestContext,
     shared::error::{RequestError, internal, no_subscriptions},
     shared::media::{Media, StreamMedia, message_form, stream_media},
@@ -130,7 +130,7 @@ impl Gateway {
                 self.manage(serving, context, asked).await
             }
         };
-        answer.unwrap_or_else(|error| refuse(&error, Media::Json))
+        answer.unwrap_or_else(|error| refused(context, &error, Media::Json))
     }
 
     async fn manage(
@@ -246,11 +246,11 @@ impl Gateway {
             Ok(admitted) => admitted,
             Err((error, rate)) => {
                 read_refused(&parts.headers, body).await;
-                let mut refused = refuse(&error, Media::Json);
+                let mut response = refused(context, &error, Media::Json);
                 if let Some(rate) = rate {
-                    rate.write(refused.headers_mut());
+                    rate.write(response.headers_mut());
                 }
-                return Ok(refused);
+                return Ok(response);
             }
         };
         let (id, body) = match parts.method {

@@ -25,7 +25,6 @@ use tokio::{
 use crate::{
     shared::error::internal,
     subscribe::{
-        format::told,
         owner::Owner,
         queue::{StreamEnd, StreamStep},
         sources::Subscriber,
@@ -382,7 +381,7 @@ impl StreamState {
                         return Poll::Ready(NextStep::End);
                     }
                     Poll::Ready(StreamStep::End(end)) => {
-                        if let Some(response) = told(&end) {
+                        if let Some(response) = subscriber.told(&end) {
                             sse::write(&mut out, "next", id, &response);
                         }
                         true

@@ -25,6 +25,7 @@ use ogive_stream::{
     session::Heartbeat,
 };
 use ogive_telemetry::codes;
+use serde_json::Value;
 use tokio::{
     sync::watch,
     time::{Instant, Sleep, sleep},
@@ -33,7 +34,7 @@ use tokio::{
 use crate::{
     shared::error::{RequestError, internal},
     subscribe::direct::{DirectGuard, SessionSocket},
-    subscribe::format::{errors_of, told},
+    subscribe::format::errors_of,
     subscribe::options::SubscriptionOptions,
     subscribe::owner::Owner,
     subscribe::queue::{StreamEnd, StreamStep},
@@ -466,7 +467,7 @@ impl Driver {
                     codes::OPERATIONS_LIMITED,
                     format!("a connection has at most {most} operations at a time"),
                 );
-                let response = error.to_json();
+                let response = self.start.sender.gateway.sources.told_error(&error);
                 let text = self.session.reject(&id, text_of(errors_of(&response)));
                 self.say(Some(text)).await
             }
@@ -514,11 +515,8 @@ impl Driver {
                 self.say(Some(text)).await
             }
             Err(error) => {
-                let mut message = b"{\"message\":".to_vec();
-                let first = error.errors.first();
-                ogive_json::write_string(&mut message, first.map_or("", |e| &e.message));
-                message.push(b'}');
-                let action = self.session.refuse(text_of(&message));
+                let response = self.start.sender.gateway.sources.told_error(&error);
+                let action = self.session.refuse(text_of(&first_message(&response)));
                 self.act(action).await
             }
         }
@@ -581,7 +579,7 @@ impl Driver {
             // Whoever takes what came for the whole answer would be wrong.
             Some(Err(_)) => {
                 let id = self.operations.swap_remove(at).id;
-                let response = internal().to_json();
+                let response = self.start.sender.gateway.sources.told_error(&internal());
                 self.session.error(&id, text_of(errors_of(&response)))
             }
         };
@@ -593,15 +591,33 @@ impl Driver {
             StreamEnd::Reload => return Err(Some(Close::service_restart())),
             StreamEnd::Drain => return Err(Some(Close::going_away())),
             StreamEnd::Expired | StreamEnd::Revoked(_) => return Err(Some(Close::forbidden())),
-            StreamEnd::Complete | StreamEnd::Failed(_) | StreamEnd::Overflow => {}
+            StreamEnd::Complete
+            | StreamEnd::Failed(_)
+            | StreamEnd::Refused(_)
+            | StreamEnd::Overflow => {}
         }
         let id = self.operations.swap_remove(at).id;
-        let text = match told(end) {
+        let text = match self.start.sender.gateway.sources.told(end) {
             Some(response) => self.session.error(&id, text_of(errors_of(&response))),
             None => self.session.complete(&id),
         };
         self.say(text).await
     }
+}
+
+/// What the first of some errors says, as a payload.
+fn first_message(response: &[u8]) -> Vec<u8> {
+    let errors: Option<Value> = serde_json::from_slice(response).ok();
+    let first = errors
+        .as_ref()
+        .map(|errors| &errors["errors"][0]["message"]);
+    let mut payload = b"{\"message\":".to_vec();
+    ogive_json::write_string(
+        &mut payload,
+        first.and_then(Value::as_str).unwrap_or_default(),
+    );
+    payload.push(b'}');
+    payload
 }
 
 /// Our own answers are UTF-8.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ogive_stream::{Received, WebSocket, WebSocketLimits};
+use ogive_stream::{Protocol, Received, WebSocket, WebSocketLimits};
 use serde_json::json;
 
 use super::{
@@ -63,13 +63,19 @@ fn strangers_do_not_subscribe_where_queries_or_mutations_need_somebody_who_is_kn
 }
 
 /// A connection of a client of whom a proxy says this, which has introduced itself.
-async fn socket(graph: &Streamed, headers: &str) -> Socket {
-    let (status, answer, stream, handshake) = upgrade(graph, MODERN, headers).await;
+pub(super) async fn socket(graph: &Streamed, protocol: Protocol, headers: &str) -> Socket {
+    let (status, answer, stream, handshake) = upgrade(graph, protocol, headers).await;
     handshake.check(status, &answer).unwrap();
     let socket = WebSocket::client(stream, &[], WebSocketLimits::default());
     let mut client = Socket { socket };
     client.say(json!({"type": "connection_init"})).await;
     client
+}
+
+/// Asks something, unless the connection has ended already.
+async fn ask(client: &mut Socket) {
+    let operation = json!({"type": "subscribe", "id": "q", "payload": {"query": "{ping}"}});
+    let _ = client.socket.send(operation.to_string()).await;
 }
 
 /// The code with which a connection ends on which nothing is answered with data.
@@ -90,13 +96,13 @@ fn a_connection_ends_with_what_a_proxy_said_of_its_caller() {
     let soon = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(1);
     run(async {
         for exp in ["1".to_owned(), soon.as_secs().to_string()] {
-            let mut client = socket(&graph, &until(&exp)).await;
+            let mut client = socket(&graph, MODERN, &until(&exp)).await;
             assert_eq!(client.closed().await, 4403, "{exp}");
         }
-        let mut client = socket(&graph, &until("1")).await;
-        client.subscribe("q", "{ping}").await;
+        let mut client = socket(&graph, MODERN, &until("1")).await;
+        ask(&mut client).await;
         assert_eq!(closed_without_data(&mut client).await, 4403);
-        let mut client = socket(&graph, &until("253402300799")).await;
+        let mut client = socket(&graph, MODERN, &until("253402300799")).await;
         assert_eq!(client.hear().await["type"], "connection_ack");
         client.subscribe("q", "mutation{ping}").await;
         assert_eq!(client.hear().await["payload"]["data"]["ping"], 1);
@@ -114,7 +120,7 @@ fn a_connection_is_opened_anew_when_it_is_found_out_otherwise_who_asks() {
             let graph = Streamed::with(&yaml(before));
             let served = |more: &str| format!("subscription:\n  enabled: true\n{}", yaml(more));
             run(async {
-                let mut client = socket(&graph, "x-claims: {}\r\n").await;
+                let mut client = socket(&graph, MODERN, "x-claims: {}\r\n").await;
                 assert_eq!(client.hear().await["type"], "connection_ack");
                 // What changes nothing of that leaves it open.
                 let other = format!("{before}limits: {{ max_depth: 9 }}\n");
@@ -125,7 +131,7 @@ fn a_connection_is_opened_anew_when_it_is_found_out_otherwise_who_asks() {
                 graph.reload_as(&GRAPH, &served(after));
                 if window == "1h" {
                     // Its turn comes late, and it is asked no more until then.
-                    client.subscribe("q", "{ping}").await;
+                    ask(&mut client).await;
                 }
                 assert_eq!(closed_without_data(&mut client).await, 1012, "{after}");
             });

@@ -16,6 +16,7 @@ mod rates;
 mod reload;
 mod revoked;
 mod single_connection;
+mod told;
 pub(crate) mod violations;
 
 use std::time::{Duration, Instant};

@@ -156,6 +156,21 @@ fn whatever_withdraws_a_credential_ends_what_goes_on_by_it() {
 }
 
 #[test]
+fn a_withdrawal_is_told_by_rules() {
+    let folder = Folder::new();
+    let keys = folder.write("keys.json", &api_keys(&json!([])));
+    let rule = "error_rules: [{ codes: [INVALID_API_KEY], set_code: TOLD }]\n";
+    let graph = Streamed::with(&format!(
+        "{rule}{}",
+        router(&format!("api_keys: {{ file: '{}' }}", keys.display()))
+    ));
+    let text = read(&graph, SSE, "x-api-key: abc\r\n", || {
+        folder.write("keys.json", r#"{"keys":{}}"#);
+    });
+    assert!(text.contains("\"TOLD\""), "{text}");
+}
+
+#[test]
 fn an_issuer_that_a_reload_removes_ends_what_its_tokens_began() {
     let (folder, key) = (Folder::new(), Made::new("1"));
     let path = folder.write("jwks.json", &jwks(&[&key]));
