@@ -210,9 +210,9 @@ impl Gateway {
     /// Serves new requests with another schema and other options; requests in flight keep theirs.
     pub fn replace_all(&self, state: SchemaState, mut options: GatewayOptions) {
         let before = self.options();
-        if options.entrance.is(&before.entrance) {
+        if options.upgrade_access.is(&before.upgrade_access) {
             // Found out once, not with each operation.
-            options.entrance = before.entrance.clone();
+            options.upgrade_access = before.upgrade_access.clone();
         }
         self.serve(state, Arc::new(options));
     }

@@ -27,7 +27,7 @@ use crate::{
     router::cors::{Cors, Csrf},
     router::dev_diagnostics::DevDiagnostics,
     router::static_responses::StaticResponses,
-    schema::access::Entrance,
+    schema::access::UpgradeAccess,
     shared::memory,
     shared::observe_options::ObserveOptions,
     shared::shared_state::store_options,
@@ -83,7 +83,7 @@ pub struct GatewayOptions {
     /// Whether GraphiQL is for known callers only.
     pub graphiql_needs_caller: bool,
     /// By what it is known who asks over connections that stay open.
-    pub entrance: Entrance,
+    pub upgrade_access: UpgradeAccess,
     /// Which pages of other origins may use the gateway.
     pub cors: Cors,
     /// Whether the listener speaks TLS itself.
@@ -210,7 +210,7 @@ impl GatewayOptions {
                 let required = &config.authorization.require_authentication_for;
                 required.contains(&OperationWord::Graphiql)
             },
-            entrance: Entrance::new(config),
+            upgrade_access: UpgradeAccess::new(config),
             cors: Cors::new(config),
             is_encrypted: config.tls.supergraph.is_some(),
             csrf: Csrf::new(config),

@@ -56,7 +56,7 @@ use crate::{
     respond::refusal::{media_of, refuse, refused},
     respond::{respond_operation, respond_with},
     router::{Destination, is_for_people, static_response},
-    schema::access::Entrance,
+    schema::access::UpgradeAccess,
     schema::operation::PlannedOperation,
     shared::context::{Identity, OperationContext, RequestContext},
     shared::error::{RequestError, expired, internal, no_memory, unauthenticated},
@@ -138,17 +138,17 @@ impl Gateway {
         response
     }
 
-    /// Answers an operation that came in another way than as a request of its own; who asks was found out at this entrance.
+    /// Answers an operation that came in another way than as a request of its own; who asks was found out with this access.
     /// `None` if that counts no longer.
     pub(crate) async fn answer_operation<B: RequestBody>(
         &self,
         parts: &Parts,
         body: B,
-        (identity, entrance): (&Identity, &Entrance),
+        (identity, upgrade_access): (&Identity, &UpgradeAccess),
         worker: &WorkerState,
     ) -> Option<Response<ResponseBody>> {
         let serving = self.serving.load_full();
-        if !entrance.is(&serving.options.entrance) {
+        if !upgrade_access.is(&serving.options.upgrade_access) {
             return None;
         }
         let record = self.begin(&serving.options, parts).map(Box::new);

@@ -43,10 +43,10 @@ impl Access {
 /// What decides who asks over a connection that stays open: what was found out at its beginning counts for as long as this
 /// stays the same.
 #[derive(Clone, Debug)]
-pub struct Entrance(Arc<EntranceOptions>);
+pub struct UpgradeAccess(Arc<UpgradeAccessOptions>);
 
 #[derive(PartialEq, Debug)]
-struct EntranceOptions {
+struct UpgradeAccessOptions {
     access: Access,
     /// Whose word about the client's address is believed.
     trusted_proxies: Vec<PeerRange>,
@@ -55,9 +55,9 @@ struct EntranceOptions {
     cors: CorsOptions,
 }
 
-impl Entrance {
+impl UpgradeAccess {
     pub(crate) fn new(config: &Config) -> Self {
-        Entrance(Arc::new(EntranceOptions {
+        UpgradeAccess(Arc::new(UpgradeAccessOptions {
             access: Access::new(config),
             trusted_proxies: config.http.trusted_proxies.clone(),
             client_address_header: config.http.client_address_header,
@@ -65,7 +65,7 @@ impl Entrance {
         }))
     }
     /// Whether it is still the same.
-    pub(crate) fn is(&self, other: &Entrance) -> bool {
+    pub(crate) fn is(&self, other: &UpgradeAccess) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
     }
 }

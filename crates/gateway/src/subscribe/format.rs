@@ -12,12 +12,9 @@ use std::{
 use bytes::Bytes;
 use ogive_server::events::{Events, PartFraming};
 use ogive_stream::{multipart, sse};
-use ogive_telemetry::codes;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::{
-    respond::error_rules::ErrorRewrites,
-    shared::error::RequestError,
     shared::media::StreamMedia,
     subscribe::queue::{StreamEnd, StreamStep, framed},
     subscribe::sources::Subscriber,
@@ -117,32 +114,6 @@ fn heartbeat(media: StreamMedia) -> Vec<u8> {
             out
         }
     }
-}
-
-/// The errors that an end is told by, under rules for what clients are told: a JSON response; `None` if it went well.
-pub(crate) fn told(end: &StreamEnd, rules: Option<&ErrorRewrites>) -> Option<Bytes> {
-    let (code, message) = match end {
-        StreamEnd::Complete => return None,
-        StreamEnd::Failed(response) => return Some(response.clone()),
-        StreamEnd::Refused(error) | StreamEnd::Revoked(error) => {
-            return Some(error.to_json_by(rules).into());
-        }
-        StreamEnd::Overflow => (
-            codes::SUBSCRIPTION_OVERFLOW,
-            "the events of this subscription were not taken in time, and it has ended: subscribe again",
-        ),
-        StreamEnd::Expired => (codes::TOKEN_EXPIRED, "the token has expired: get a new one"),
-        StreamEnd::Reload => (
-            codes::SUBSCRIPTION_SCHEMA_RELOAD,
-            "another schema or configuration is served: subscribe again",
-        ),
-        StreamEnd::Drain => (
-            codes::SUBSCRIPTION_SHUTDOWN,
-            "this process stops, and another one serves: subscribe again",
-        ),
-    };
-    let error = RequestError::graphql(code, message);
-    Some(error.to_json_by(rules).into())
 }
 
 /// What is left to say: that it ends, behind the errors that are told of it.

@@ -17,10 +17,11 @@ use std::{
 use bytes::Bytes;
 use ogive_server::events::{PartFraming, chunk};
 use ogive_stream::{Protocol, SharedFrame, multipart, server_message::ServerMessage, sse};
+use ogive_telemetry::codes;
 
 use crate::{
-    respond::expose::add_extensions, shared::error::RequestError, shared::media::StreamMedia,
-    subscribe::options::QueueLimits,
+    respond::error_rules::ErrorRewrites, respond::expose::add_extensions,
+    shared::error::RequestError, shared::media::StreamMedia, subscribe::options::QueueLimits,
 };
 
 /// A response to one event.
@@ -125,6 +126,34 @@ pub(crate) enum StreamEnd {
     Reload,
     /// The process stops.
     Drain,
+}
+
+impl StreamEnd {
+    /// The errors that an end is told by, under rules for what clients are told: a JSON response; `None` if it went well.
+    pub(crate) fn told(&self, rules: Option<&ErrorRewrites>) -> Option<Bytes> {
+        let (code, message) = match self {
+            StreamEnd::Complete => return None,
+            StreamEnd::Failed(response) => return Some(response.clone()),
+            StreamEnd::Refused(error) | StreamEnd::Revoked(error) => {
+                return Some(error.to_json_by(rules).into());
+            }
+            StreamEnd::Overflow => (
+                codes::SUBSCRIPTION_OVERFLOW,
+                "the events of this subscription were not taken in time, and it has ended: subscribe again",
+            ),
+            StreamEnd::Expired => (codes::TOKEN_EXPIRED, "the token has expired: get a new one"),
+            StreamEnd::Reload => (
+                codes::SUBSCRIPTION_SCHEMA_RELOAD,
+                "another schema or configuration is served: subscribe again",
+            ),
+            StreamEnd::Drain => (
+                codes::SUBSCRIPTION_SHUTDOWN,
+                "this process stops, and another one serves: subscribe again",
+            ),
+        };
+        let error = RequestError::graphql(code, message);
+        Some(error.to_json_by(rules).into())
+    }
 }
 
 /// What comes out of a queue.

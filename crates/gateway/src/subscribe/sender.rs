@@ -18,7 +18,7 @@ use ogive_server::{ClientCertificate, ResponseBody, parts::PartStream};
 use serde_json::{Map, Value};
 
 use crate::{
-    gateway::Gateway, identify::credential::Credential, schema::access::Entrance,
+    gateway::Gateway, identify::credential::Credential, schema::access::UpgradeAccess,
     shared::context::Identity, shared::error::RequestError, shared::worker::WorkerState,
     subscribe::SubscriberSlot, subscribe::owner::expires_after, subscribe::sources::Subscriber,
 };
@@ -29,7 +29,7 @@ pub(crate) struct OperationSender {
     pub(crate) worker: Rc<WorkerState>,
     pub(crate) identity: Identity,
     /// By what that was found out.
-    pub(crate) entrance: Entrance,
+    pub(crate) upgrade_access: UpgradeAccess,
     pub(crate) template: HeaderMap,
     /// The form of answers in parts that the client has named.
     pub(crate) form: Option<IncrementalForm>,
@@ -55,11 +55,11 @@ impl OperationSender {
     pub(crate) fn send(&self, payload: &str) -> PendingAnswer {
         let (gateway, worker) = (Arc::clone(&self.gateway), Rc::clone(&self.worker));
         let (identity, slot) = (self.identity.clone(), SubscriberSlot::with_parts(self.form));
-        let entrance = self.entrance.clone();
+        let upgrade_access = self.upgrade_access.clone();
         let parts = self.head(Some(slot.clone()));
         let body = Full::new(Bytes::copy_from_slice(payload.as_bytes()));
         Box::pin(async move {
-            let asked_by = (&identity, &entrance);
+            let asked_by = (&identity, &upgrade_access);
             let answering = pin!(gateway.answer_operation(&parts, body, asked_by, &worker));
             let Some(answer) = answering.await else {
                 return Answer::Outdated;
@@ -95,7 +95,9 @@ impl OperationSender {
     }
     /// Whether it is known no longer who asks, because that is found out otherwise now.
     pub(crate) fn is_outdated(&self) -> bool {
-        !self.entrance.is(&self.gateway.options().entrance)
+        !self
+            .upgrade_access
+            .is(&self.gateway.options().upgrade_access)
     }
     /// By what operations go on from now on.
     pub(crate) fn credential(&self) -> Option<Arc<Credential>> {

@@ -37,7 +37,6 @@ use crate::subscribe::{
     counts::{CountsBySubgraph, SubgraphCounts},
     direct::{self, DirectOutcome},
     end::EndLog,
-    format::told,
     options::QueueLimits,
     owner::{Opener, expires_after},
     queue::{Event, EventQueue, QueueOutcome, StreamEnd, StreamStep},
@@ -150,7 +149,7 @@ impl Sources {
     }
     /// The errors that clients hear of an end; `None` if it went well.
     pub(crate) fn told(&self, end: &StreamEnd) -> Option<Bytes> {
-        told(end, self.error_rules.load().as_deref())
+        end.told(self.error_rules.load().as_deref())
     }
     /// What a client hears of an error beside its operations.
     pub(crate) fn told_error(&self, error: &RequestError) -> Vec<u8> {

@@ -56,7 +56,7 @@ impl Gateway {
                     PageOrigin::Trusted => context.identity.clone(),
                     PageOrigin::Stranger => Identity::like(context.identity),
                 },
-                entrance: options.entrance.clone(),
+                upgrade_access: options.upgrade_access.clone(),
                 template: template(parts, origin),
                 form: message_form(&parts.headers),
                 // A browser shows it without asking, like a cookie.
