@@ -2,7 +2,7 @@
 //!
 //! What was let in under them goes on behind its request only as long as they stay the same: nobody asks again.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use ogive_config::{
     AuthenticationOptions, AuthorizationOptions, ClientAddressHeader, Config, CoprocessorOptions,
@@ -42,10 +42,17 @@ impl Access {
 
 /// What decides who asks over a connection that stays open: what was found out at its beginning counts for as long as this
 /// stays the same.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct UpgradeAccess(Arc<UpgradeAccessOptions>);
 
-#[derive(PartialEq, Debug)]
+/// What it is made of is a copy of the configuration, secrets included.
+impl fmt::Debug for UpgradeAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UpgradeAccess")
+    }
+}
+
+#[derive(PartialEq)]
 struct UpgradeAccessOptions {
     access: Access,
     /// Whose word about the client's address is believed.
