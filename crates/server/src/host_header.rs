@@ -17,12 +17,12 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
 /// Whether `:authority` and a `host` header name one server, whichever of them has the port that goes without saying
 /// (RFC 9113, section 8.3.1).
 pub(crate) fn is_same_host(authority: &str, host: &[u8]) -> bool {
-    let bare = |value: &[u8]| {
-        let ports: [&[u8]; 2] = [b":443", b":80"];
-        let bare = ports.iter().find_map(|port| value.strip_suffix(*port));
-        bare.unwrap_or(value).to_ascii_lowercase()
+    let is_same = |one: &[u8], other: &[u8]| {
+        let ports: [&[u8]; 3] = [b"", b":443", b":80"];
+        let mut bare = ports.iter().filter_map(|port| one.strip_suffix(*port));
+        bare.any(|one| one.eq_ignore_ascii_case(other))
     };
-    authority.as_bytes() == host || bare(authority.as_bytes()) == bare(host)
+    is_same(authority.as_bytes(), host) || is_same(host, authority.as_bytes())
 }
 
 fn number(digits: &[u8]) -> u32 {
@@ -55,7 +55,13 @@ mod tests {
                 "{authority} {host}"
             );
         }
-        for (authority, host) in [("a", "b"), ("a", "a:8080"), ("a:1", "a:2"), ("a", "")] {
+        for (authority, host) in [
+            ("a", "b"),
+            ("a", "a:8080"),
+            ("a:1", "a:2"),
+            ("a:80", "a:443"),
+            ("a", ""),
+        ] {
             assert!(
                 !is_same_host(authority, host.as_bytes()),
                 "{authority} {host}"

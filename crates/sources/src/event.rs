@@ -187,6 +187,7 @@ mod tests {
         assert_eq!(look(SourceResult::Taken), (false, [1, 2]));
         assert_eq!(look(SourceResult::Missing("gone")), (true, [1, 3]));
         assert_eq!(look(SourceResult::Taken), (true, [2, 3]));
-        assert_eq!(counts(), [("signing key", 2, 3)]);
+        // Other tests of this process count as well.
+        assert!(counts().contains(&("signing key", 2, 3)));
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     Telemetry,
     attributes::{AttributeName, Attributes},
     hook::HookCall,
+    metrics::NewValue,
     metrics::{Event, Metrics},
     operation::{ClientIdentity, Operation, Stop, Timed},
     propagation::TraceContext,
@@ -209,7 +210,11 @@ impl Record {
         let attributes = attributes.as_deref();
         if let Some(metrics) = self.counts() {
             let who = (self.method, self.client.as_deref());
-            metrics.left(who, attributes, status, took, bytes);
+            // Behind an upgrade nobody knows yet who asks.
+            let is_refused =
+                self.code.get().is_some() || status == 101 || (400..500).contains(&status);
+            let is_new = NewValue::refused(is_refused);
+            metrics.left(who, attributes, (status, is_new), took, bytes);
         }
         let operations = self.operations.take();
         if let (Some(tracing), Some(trace)) = (&self.telemetry.tracing, &self.trace)

@@ -3,7 +3,7 @@
 use std::{error::Error, fmt::Write};
 
 use ogive_base::{bounded_string, foreign::MESSAGE_BYTES_MAX};
-use ogive_failure::{ErrorCode, Failure};
+use ogive_failure::{ErrorCode, Failure, codes};
 
 use crate::budget::Budget;
 
@@ -37,6 +37,17 @@ pub(crate) fn over_budget(subgraph: &str, budget: &Budget<'_>) -> Failure {
     let bytes_max = budget.max();
     let detail = format!("they are larger than {bytes_max} bytes: see `limits.max_request_memory`");
     failed(REQUEST_MEMORY, subgraph, what, detail)
+}
+
+/// Whether a subgraph did answer, or was not asked: it is not left alone for that.
+pub(crate) fn is_no_fault_of_subgraph(error: &Failure) -> bool {
+    matches!(
+        error.code,
+        REQUEST_MEMORY
+            | codes::SUBREQUEST_CREDENTIALS_UNAVAILABLE
+            | codes::EVENT_ARGUMENT_INVALID
+            | codes::SUBREQUEST_STREAM_REFUSED
+    )
 }
 
 /// An error with its causes, for operators.

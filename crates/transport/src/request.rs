@@ -26,7 +26,10 @@ use crate::{
     budget::Budget,
     cache_control,
     coalescing::{Coalesced, SharingScope},
-    error::{BREAKER_OPEN, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed, over_budget},
+    error::{
+        BREAKER_OPEN, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed,
+        is_no_fault_of_subgraph, over_budget,
+    },
     events::{self, SubscribeRequest},
     exchange::{Outcome, RequestKey, SharedOutcome},
     extensions::extended,
@@ -669,7 +672,7 @@ async fn serviced(request: &Prepared<'_>, error: Failure) -> Outcome {
         Ok(answered) => answered,
         Err(_) => Err(too_slow(endpoint)),
     };
-    if permit.done(answered.is_ok()) {
+    if permit.done(answered.as_ref().err().is_none_or(is_no_fault_of_subgraph)) {
         tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
     }
     answered.map(|response| Exchanged {
@@ -719,14 +722,7 @@ fn is_of_subgraph(code: ErrorCode) -> bool {
 fn is_well(exchanged: &Result<Exchanged, Failure>) -> bool {
     match exchanged {
         Ok(exchanged) => exchanged.response.status < 500,
-        // It did answer, or was not asked; that is not its fault.
-        Err(error) => matches!(
-            error.code,
-            REQUEST_MEMORY
-                | CREDENTIALS_UNAVAILABLE
-                | codes::EVENT_ARGUMENT_INVALID
-                | codes::SUBREQUEST_STREAM_REFUSED
-        ),
+        Err(error) => is_no_fault_of_subgraph(error),
     }
 }
 
@@ -901,7 +897,7 @@ impl RequestTransport<'_> {
             Ok(opened) => opened,
             Err(_) => Err(too_slow(endpoint)),
         };
-        permit.done(opened.is_ok());
+        permit.done(opened.as_ref().err().is_none_or(is_no_fault_of_subgraph));
         if let (Some(observer), Some(number)) = (self.observer, watched) {
             let answered = match &opened {
                 Ok(_) => Answered::Status(200, 0),

@@ -569,3 +569,20 @@ fn algorithms_that_are_not_known_are_left_out_and_named() {
         assert_eq!(migration.count(Verdict::Unsupported), 1, "{text}");
     }
 }
+
+#[test]
+fn a_section_without_anything_takes_what_its_older_name_says() {
+    for text in [
+        "limits:\npreview_operation_limits: { max_depth: 5 }",
+        "limits: ~\npreview_operation_limits: { max_depth: 5 }",
+        "preview_operation_limits: { max_depth: 5 }\nlimits: {}",
+    ] {
+        let migration = migrated(Format::Apollo, text);
+        assert!(
+            migration.yaml.contains("max_depth: 5"),
+            "{}",
+            migration.yaml
+        );
+        loaded(&migration);
+    }
+}

@@ -272,7 +272,9 @@ impl<'n> Walk<'n> {
         let from = from.unwrap_or_default();
         let (keep, why) = match (amount(one), amount(other)) {
             (Some(one), Some(other)) => (one < other, "the smaller of the two holds"),
-            _ if SHOWS.contains(&target) => (one == "false", "it is off where one says so"),
+            _ if SHOWS.contains(&target) || target.ends_with(".insecure_skip_verify") => {
+                (one == "false", "it is off where one says so")
+            }
             _ => (false, "this one counts"),
         };
         let note = format!("`{from}` says `{one}`, and this `{other}`: {why}");

@@ -44,10 +44,11 @@ fn put(
     to: &str,
     (key, node): (Key, Node),
 ) -> Option<(String, String)> {
-    let is_free = get_mut(root, to).is_none();
+    let is_free = get_mut(root, to).is_none() && can_hold(root, to);
     let place = if is_free { to } else { from };
     let (above, name) = place.rsplit_once('.').unwrap_or(("", place));
-    if !above.is_empty() && get_mut(root, above).is_none() {
+    // A section of which nothing is left but its name is none.
+    if !above.is_empty() && get_mut(root, above).is_none_or(|node| node.is_null()) {
         super::nodes::set(root, above, super::nodes::map());
     }
     let section = match above {
@@ -59,6 +60,15 @@ fn put(
         entries.push((Key { text, ..key }, node));
     }
     is_free.then(|| (to.to_owned(), from.to_owned()))
+}
+
+/// Whether the section of an entry is one, or may become one.
+fn can_hold(root: &mut Node, path: &str) -> bool {
+    let Some((above, _)) = path.rsplit_once('.') else {
+        return true;
+    };
+    let section = get_mut(root, above);
+    section.is_none_or(|node| node.is_null() || matches!(node.value, Value::Map(_)))
 }
 
 fn take(root: &mut Node, path: &str) -> Option<(Key, Node)> {

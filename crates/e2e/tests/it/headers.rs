@@ -122,6 +122,9 @@ headers:
       - propagate: { named: x-role }
       - insert: { name: x-role, value: admin }
         when: { eq: [{ jwt_claim: role }, admin] }
+      - insert: { name: x-plan, value: free }
+      - insert: { name: x-plan, value: gold }
+        when: { eq: [{ jwt_claim: role }, admin] }
       - insert: { name: x-env, value: canary }
         when: { eq: [{ request_header: x-canary }, "1"] }
 "#,
@@ -130,12 +133,15 @@ headers:
     let admin = ("x-claims", r#"{"claims":{"role":"admin"}}"#);
     let (role, env) = (("x-role", "admin"), ("x-env", "mine"));
     for (sent, expected) in [
-        (&[role, env][..], [None, Some("mine")]),
+        (&[role, env][..], [None, Some("mine"), Some("free")]),
         (
             &[("x_role", "admin"), ("x-canary", "1"), env],
-            [None, Some("canary")],
+            [None, Some("canary"), Some("free")],
         ),
-        (&[admin, ("x-role", "forged")], [Some("admin"), None]),
+        (
+            &[admin, ("x-role", "forged"), ("x-plan", "mine")],
+            [Some("admin"), None, Some("gold")],
+        ),
     ] {
         post_with(graph.address(), "{ me { name } }", sent);
         let recorded = graph.service.recorded();
@@ -145,7 +151,7 @@ headers:
             found.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
         };
         let expected = expected.map(Vec::from_iter);
-        assert_eq!(["x-role", "x-env"].map(all), expected, "{sent:?}");
+        assert_eq!(["x-role", "x-env", "x-plan"].map(all), expected, "{sent:?}");
     }
 }
 

@@ -149,7 +149,7 @@ pub struct IncrementalOutput {
     pub trace: Option<Vec<FetchTrace>>,
     /// What was sent costs, if that was asked for.
     pub cost: Option<u64>,
-    /// Whether that leaves out what was fetched: an object around it became null, it would have been too long, or nobody took it.
+    /// Whether that leaves out what was fetched: an object around it became null, or it would have been too long.
     pub cost_is_partial: bool,
 }
 
@@ -218,6 +218,6 @@ pub async fn execute_incrementally(
         cost: input
             .costs
             .map(|costs| costs.base.saturating_add(delivery.cost)),
-        cost_is_partial: delivery.cost_is_partial || !is_complete,
+        cost_is_partial: delivery.cost_is_partial,
     }
 }

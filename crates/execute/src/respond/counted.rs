@@ -220,6 +220,7 @@ impl<V: Filter> Filter for Counted<'_, V> {
         self.cost
     }
     fn reset(&mut self, mark: u64) {
+        self.is_partial |= self.cost != mark;
         self.cost = mark;
     }
 }

@@ -22,7 +22,7 @@ use quick_cache::sync::Cache;
 
 use crate::{
     admit::{log_sample::LogSample, overload::Running},
-    shared::error::RequestError,
+    shared::error::{Refused, RequestError},
     shared::measured::{Exceeded, note},
     shared::rate_state::RateState,
 };
@@ -152,8 +152,9 @@ impl Admitted {
         if let Some(rate) = &self.rate {
             rate.write(answer.headers_mut());
         }
-        if let Some(running) = &mut self.slot {
-            running.answered(answer.status());
+        let is_refused = answer.extensions().get::<Refused>().is_some();
+        if let Some(running) = self.slot.as_mut().filter(|_| is_refused) {
+            running.refused();
         }
     }
     /// What is counted, for people; nothing if nothing is.

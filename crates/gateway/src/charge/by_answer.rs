@@ -102,8 +102,8 @@ impl OperationCost {
             record.exceeded(code);
         }
         if !is_refused {
-            let unused = cost.unused(actual);
-            return Ok(if output.cost_is_partial { 0 } else { unused });
+            let is_whole = !output.cost_is_partial && output.errors_total == 0;
+            return Ok(if is_whole { cost.unused(actual) } else { 0 });
         }
         let max = cost.max;
         let message = format!("the answer costs {actual}, and may cost no more than {max}");

@@ -19,6 +19,7 @@ use crate::{
     operation::OperationRun,
     respond::expose::{add_extensions, plan_extension},
     schema::operation::PlannedOperation,
+    shared::error::Refused,
     shared::media::Media,
     shared::stage_observer::StageObserver,
     subscribe::format::whole,
@@ -77,6 +78,10 @@ pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Resp
     }
     body.push(b']');
     let mut response = framed(StatusCode::OK, media, Bytes::from(body).into());
+    let is_refused = |entry: &Response<ResponseBody>| entry.extensions().get::<Refused>().is_some();
+    if entries.iter().all(is_refused) {
+        response.extensions_mut().insert(Refused);
+    }
     let headers = response.headers_mut();
     let mut room = ADDED_BYTES_MAX;
     for (name, value) in entries.iter().flat_map(Response::headers) {

@@ -119,7 +119,8 @@ impl PendingCost {
     fn settle(self, telemetry: &Telemetry, gateway: Option<&Gateway>, output: &IncrementalOutput) {
         let counted = self.cost.zip(output.cost);
         let unused = counted.map_or(0, |(cost, actual)| cost.settle_sent(telemetry, actual));
-        let unused = if output.cost_is_partial { 0 } else { unused };
+        let is_whole = !output.cost_is_partial && output.errors_total == 0;
+        let unused = if is_whole { unused } else { 0 };
         if let Some(gateway) = gateway {
             self.taken.settle(unused, &gateway.admission);
         }
@@ -414,13 +415,13 @@ async fn work(
     };
     let executed = match executed {
         Ok(executed) => executed,
-        // Nothing has left yet, so it is refused like any other.
+        // Nothing has left yet: it is refused.
         Err(error) if !is_begun.get() => return Err(error),
         Err(error) => {
             kept.ending.set("revoked");
-            let mut part = Vec::new();
-            let last = last_payload(pending.into_inner(), form, &error);
-            framing.write(&mut part, &last.to_json(form));
+            let told = error.to_json_by(kept.state.options.error_rules.as_deref());
+            let last = last_payload(pending.into_inner(), form, &told).to_json(form);
+            let part = framing.framed(&last);
             // Whoever has left needs no last word.
             let _ = sender.send(part.into()).await;
             return Ok(());
@@ -452,13 +453,10 @@ fn note_pending(pending: &mut Vec<PendingGroup>, payload: &Payload) {
     pending.retain(is_open);
 }
 
-/// The last payload of an answer that ends early: what was announced and has not come is null because of this error.
-fn last_payload(
-    pending: Vec<PendingGroup>,
-    form: IncrementalForm,
-    error: &RequestError,
-) -> Payload {
-    let errors = Bytes::copy_from_slice(errors_of(&error.to_json()));
+/// The last payload of an answer that ends early: what was announced and has not come is null because of the errors of
+/// this response.
+fn last_payload(pending: Vec<PendingGroup>, form: IncrementalForm, response: &[u8]) -> Payload {
+    let errors = Bytes::copy_from_slice(errors_of(response));
     let mut last = Payload::default();
     for PendingGroup { id, path, label } in pending {
         last.completed.push(CompletedGroup {
@@ -480,6 +478,12 @@ fn last_payload(
 }
 
 impl PartFraming {
+    /// One part.
+    fn framed(self, json: &[u8]) -> Vec<u8> {
+        let mut part = Vec::new();
+        self.write(&mut part, json);
+        part
+    }
     fn start(self) -> Vec<u8> {
         let mut out = Vec::new();
         if self == PartFraming::Multipart {

@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 use ogive_config::{
     AuthenticationOptions, AuthorizationOptions, ClientAddressHeader, Config, CoprocessorOptions,
     CorsOptions, OperationRuleOptions, OverrideLabelOptions, PeerRange, PersistedQueriesOptions,
-    PluginSection, RhaiOptions, tls::TlsOptions,
+    PluginSection, RhaiOptions, StaticResponseOptions, WebSocketOptions, tls::TlsOptions,
 };
 
 /// Those parts.
@@ -40,8 +40,8 @@ impl Access {
     }
 }
 
-/// What decides who asks over a connection that stays open: what was found out at its beginning counts for as long as this
-/// stays the same.
+/// What decides who asks over a connection that stays open, and whether there would be one: what was found out at its beginning
+/// counts for as long as this stays the same.
 #[derive(Clone)]
 pub struct UpgradeAccess(Arc<UpgradeAccessOptions>);
 
@@ -54,7 +54,15 @@ impl fmt::Debug for UpgradeAccess {
 
 #[derive(PartialEq)]
 struct UpgradeAccessOptions {
-    access: Access,
+    authentication: AuthenticationOptions,
+    authorization: AuthorizationOptions,
+    coprocessor: CoprocessorOptions,
+    rhai: RhaiOptions,
+    plugins: Vec<PluginSection>,
+    /// Whether there are such connections at all, and what is answered instead.
+    subscriptions: bool,
+    websocket: WebSocketOptions,
+    static_responses: Vec<StaticResponseOptions>,
     /// Whose word about the client's address is believed.
     trusted_proxies: Vec<PeerRange>,
     client_address_header: ClientAddressHeader,
@@ -65,7 +73,14 @@ struct UpgradeAccessOptions {
 impl UpgradeAccess {
     pub(crate) fn new(config: &Config) -> Self {
         UpgradeAccess(Arc::new(UpgradeAccessOptions {
-            access: Access::new(config),
+            authentication: config.authentication.clone(),
+            authorization: config.authorization.clone(),
+            coprocessor: config.coprocessor.clone(),
+            rhai: config.rhai.clone(),
+            plugins: config.plugins.clone(),
+            subscriptions: config.subscription.enabled,
+            websocket: config.subscription.client.websocket.clone(),
+            static_responses: config.static_responses.clone(),
             trusted_proxies: config.http.trusted_proxies.clone(),
             client_address_header: config.http.client_address_header,
             cors: config.cors.clone(),

@@ -5,7 +5,7 @@
 //! has to follow for the new one from the configuration and the plans alone, because nothing else is known of those who
 //! joined; otherwise the subscriptions end, and their clients come back and are judged anew.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput, SubgraphRequest, source_request};
@@ -286,12 +286,14 @@ impl SourcePlan {
         Some(met.into_iter().collect())
     }
 
-    /// The names of the subgraphs that are asked for each event.
+    /// The names of the subgraphs that are asked for each event, each once.
     fn asked_by_events(&self) -> impl Iterator<Item = &str> {
         let plan = &self.planned.plan;
         let fetches = plan.fetches.as_slice().iter();
         let further = fetches.filter(|fetch| fetch.kind != OperationKind::Subscription);
-        further.filter_map(|fetch| Some(&**plan.subgraphs.get(fetch.subgraph as usize)?))
+        let asked: BTreeSet<u32> = further.map(|fetch| fetch.subgraph).collect();
+        let asked = asked.into_iter();
+        asked.filter_map(|at| Some(&**plan.subgraphs.get(at as usize)?))
     }
 
     /// The endpoints of the subgraphs that the plan asks.
@@ -303,13 +305,16 @@ impl SourcePlan {
     /// Whether another plan tells subgraphs the same of all clients of whom this one does, asks them at the same place, and
     /// counts them together.
     fn tells_the_same(&self, plan: &SourcePlan) -> bool {
-        plan.asked_endpoints().all(|now| {
-            let rates = (plan.rates.as_ref(), &*now.name);
-            self.asked_endpoints().any(|known| {
-                let known_rates = (self.rates.as_ref(), &*known.name);
-                known.knows_clients_like(now) && look_alike(known_rates, rates)
-            })
-        })
+        let tells = |now: &Endpoint| {
+            self.asked_endpoints()
+                .any(|known| known.knows_clients_like(now))
+        };
+        let counts = |now: &str| {
+            let mut known = self.asked_by_events();
+            let now = (plan.rates.as_ref(), now);
+            known.any(|known| look_alike((self.rates.as_ref(), known), now))
+        };
+        plan.asked_endpoints().all(tells) && plan.asked_by_events().all(counts)
     }
 }
 

@@ -470,7 +470,8 @@ impl Subscriber {
         self.queue.expire(self.expiry.map(Instant::into_std));
         self.timer = None;
     }
-    /// Goes on by a fresh credential of the same caller, and so does the source.
+    /// Goes on by a fresh credential of the same caller, and so does the source, if that is by whose credential it was opened:
+    /// nobody else's is shown to subgraphs for those who share it.
     pub(crate) fn renew(
         &mut self,
         headers: &HeaderMap,
@@ -481,6 +482,9 @@ impl Subscriber {
             watch.renew(credential.clone());
         }
         self.expire(caller.and_then(|caller| expires_after(caller)));
+        if self.number != self.source.opener {
+            return;
+        }
         *lock(&self.source.renewed) = Some(Opener {
             headers: headers.clone(),
             caller: caller.cloned(),
@@ -589,6 +593,19 @@ mod tests {
         assert_eq!(sources.counts().sources, 0);
         let (_, source) = join(&sources);
         assert!(source.is_some());
+    }
+
+    /// Others who share it would be shown to subgraphs as somebody else.
+    #[test]
+    fn a_source_goes_on_by_the_credential_of_its_opener_only() {
+        let sources = Arc::<Sources>::default();
+        let (mut opener, source) = join(&sources);
+        let source = source.unwrap();
+        let (mut second, _) = join(&sources);
+        second.renew(&HeaderMap::new(), None, &None);
+        assert!(source.renewed().is_none());
+        opener.renew(&HeaderMap::new(), None, &None);
+        assert!(source.renewed().is_some());
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) enum Instrument {
 
 /// What becomes of a value that was not seen before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NewValue {
+pub(crate) enum NewValue {
     /// It is told apart from now on, if there is room.
     Learn,
     /// It counts with others: who is refused could take the room of those who are not.
@@ -32,7 +32,7 @@ pub(super) enum NewValue {
 }
 
 impl NewValue {
-    pub(super) fn refused(is_refused: bool) -> Self {
+    pub(crate) fn refused(is_refused: bool) -> Self {
         if is_refused {
             NewValue::Other
         } else {

@@ -26,7 +26,8 @@ use std::{
     time::Duration,
 };
 
-use attribute_values::{AttributeValues, Instrument, NewValue};
+pub(crate) use attribute_values::NewValue;
+use attribute_values::{AttributeValues, Instrument};
 pub use family::{Family, Histogram, Series, Value};
 pub use shard::Outcome;
 use shard::{Kept, OperationKey, RequestKey, Shard};
@@ -282,14 +283,13 @@ impl Metrics {
         &self,
         (method, client): (&'static str, Option<&ClientIdentity>),
         attributes: Option<&Attributes>,
-        status: u16,
+        (status, is_new): (u16, NewValue),
         took: Duration,
         bytes: u64,
     ) {
         let slot = self.slot();
         let client = client.filter(|_| self.clients);
         slot.active.fetch_sub(1, Ordering::Relaxed);
-        let is_new = NewValue::refused((400..500).contains(&status));
         let key = self.values.key(Instrument::Request, "", attributes, is_new);
         Self::shard(slot, |shard| {
             let request = RequestKey { method, status };

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     address::Address,
     endpoint::Endpoint,
-    error::{BREAKER_OPEN, HTTP_ERROR, failed},
+    error::{BREAKER_OPEN, HTTP_ERROR, failed, is_no_fault_of_subgraph},
     sign,
 };
 
@@ -68,7 +68,7 @@ impl Opener<'_> {
                 format!("no stream within {:?}", endpoint.traffic.timeout),
             )),
         };
-        permit.done(opened.is_ok());
+        permit.done(opened.as_ref().err().is_none_or(is_no_fault_of_subgraph));
         opened
     }
 
@@ -94,7 +94,7 @@ impl Opener<'_> {
             EventProtocol::Callback => Box::pin(self.called_back(&address)).await,
             EventProtocol::Auto => self.found_out(&address).await,
         };
-        chosen.done(opened.is_ok());
+        chosen.done(opened.as_ref().err().is_none_or(is_no_fault_of_subgraph));
         opened
     }
 
