@@ -152,8 +152,9 @@ impl Admitted {
         if let Some(rate) = &self.rate {
             rate.write(answer.headers_mut());
         }
-        let is_refused = answer.extensions().get::<Refused>().is_some();
-        if let Some(running) = self.slot.as_mut().filter(|_| is_refused) {
+        if let Some(running) = &mut self.slot
+            && answer.extensions().get::<Refused>().is_some()
+        {
             running.refused();
         }
     }
