@@ -147,7 +147,13 @@ impl HiveDocuments {
         let fetching = cache.get_or_insert_async(id, self.fetch(&path));
         // The wait for a slot and the answer have a time each; whoever waits for another's fetch has both.
         let wait_max = self.options.request_timeout.0 * 2;
-        let _ = tokio::time::timeout(wait_max, fetching).await;
+        let found = tokio::time::timeout(wait_max, fetching).await;
+        // Whoever waited for another's fetch is woken before what it brought is in its place.
+        if let Ok(Ok(held)) = found
+            && cache.get(id).is_none()
+        {
+            cache.insert(id.to_owned(), held);
+        }
     }
 
     async fn fetch(&self, path: &str) -> Result<Held, ()> {
