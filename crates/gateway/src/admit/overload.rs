@@ -7,8 +7,9 @@
 //! reached, or else a long overload would pass for normal; at the least limit nothing can be waited for but the work itself,
 //! so there it is learnt, too.
 //!
-//! Classes share the limit from the top: the highest may fill it, each one below has a part less. Under overload the lower
-//! ones thus are refused before the higher ones feel it, and none waits.
+//! Classes share the limit from the top. What higher ones need at a time is known from how many of them come (Little's
+//! law); of that, what they do not use yet is kept free of lower ones, and always a small part, for those that come all at
+//! once. Under overload the lower ones thus are refused before the higher ones feel it, and none waits.
 
 use std::{
     sync::{
@@ -26,14 +27,16 @@ use crate::shared::{
     selectors::{Selected, is_met},
 };
 
-/// Most of the limit that the lowest class goes without, in percent; those between in equal steps.
-const LOWEST_WITHOUT: usize = 30;
+/// What part of the limit is kept for all classes but the lowest together at least, as a fraction.
+const KEPT_MIN: f64 = 0.3;
 /// How long latencies are averaged at least...
 const WINDOW: Duration = Duration::from_millis(100);
 /// ... and over how many requests.
 const WINDOW_REQUESTS: u64 = 20;
-/// What part of a new limit is taken over at a time, in percent.
+/// What part of a new limit is taken over at a time, as a fraction.
 const STEP: f64 = 0.2;
+/// The same for a lower one: what is let in beyond it waits.
+const STEP_DOWN: f64 = 0.5;
 
 /// What a configuration asks for.
 #[derive(Clone, PartialEq, Debug)]
@@ -65,6 +68,11 @@ impl OverloadOptions {
             },
         })
     }
+
+    /// How many places are kept for a class in any case.
+    fn least_kept(&self, limit: f64) -> f64 {
+        limit * KEPT_MIN / self.classes.len().max(1) as f64
+    }
 }
 
 /// How many may run, of one process.
@@ -74,12 +82,24 @@ pub(crate) struct Overload {
     started: Instant,
     running: AtomicUsize,
     limit: AtomicUsize,
+    /// The highest first; the last are those of no class.
+    classes: Vec<Class>,
     /// Of the window that is open.
     taken: AtomicU64,
     finished: AtomicU64,
     /// Most that ran at a time in it.
     most: AtomicUsize,
     judged: Mutex<Judged>,
+}
+
+/// What one class does and is to have.
+#[derive(Debug, Default)]
+struct Class {
+    running: AtomicUsize,
+    /// How many came in the window that is open, refused ones too.
+    came: AtomicU64,
+    /// How many of it are to find a place at a time.
+    kept: AtomicUsize,
 }
 
 /// What is known from windows that are over.
@@ -96,6 +116,7 @@ struct Judged {
 #[derive(Debug)]
 pub(crate) struct Running {
     overload: Arc<Overload>,
+    class: usize,
     since: u64,
     /// Whether how long it takes says something of others.
     is_typical: bool,
@@ -112,9 +133,9 @@ impl Drop for Running {
     fn drop(&mut self) {
         if self.is_typical {
             let now = self.overload.now();
-            self.overload.finish(self.since, now);
+            self.overload.finish(self.class, self.since, now);
         } else {
-            self.overload.running.fetch_sub(1, Ordering::Relaxed);
+            self.overload.leave(self.class);
         }
     }
 }
@@ -129,6 +150,14 @@ pub(crate) fn overload(
     Some(before.unwrap_or_else(|| Arc::new(Overload::new(options.clone()))))
 }
 
+impl Class {
+    /// How many places it is to find free.
+    fn unused(&self) -> usize {
+        let running = self.running.load(Ordering::Relaxed);
+        self.kept.load(Ordering::Relaxed).saturating_sub(running)
+    }
+}
+
 impl Overload {
     fn new(options: OverloadOptions) -> Self {
         // Half way, on a scale where twice as many is one step.
@@ -137,6 +166,14 @@ impl Overload {
             started: Instant::now(),
             running: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit as usize),
+            classes: {
+                let kept = options.least_kept(limit).ceil() as usize;
+                let class = |_| Class {
+                    kept: AtomicUsize::new(kept),
+                    ..Class::default()
+                };
+                (0..=options.classes.len()).map(class).collect()
+            },
             taken: AtomicU64::new(0),
             finished: AtomicU64::new(0),
             most: AtomicUsize::new(0),
@@ -163,7 +200,8 @@ impl Overload {
             when.as_ref().is_none_or(|when| is_met(when, request))
         };
         let class = classes.position(is_of);
-        if !self.begin(class.unwrap_or(self.options.classes.len())) {
+        let class = class.unwrap_or(self.options.classes.len());
+        if !self.begin(class) {
             let message = "the gateway is overloaded: come back in a moment";
             return Err(RequestError {
                 retry_after: Some(self.options.retry_after),
@@ -172,6 +210,7 @@ impl Overload {
         }
         Ok(Running {
             overload: Arc::clone(self),
+            class,
             since: self.now(),
             is_typical: true,
         })
@@ -180,20 +219,32 @@ impl Overload {
     /// Whether a request of a class may run; 0 is the highest.
     fn begin(&self, class: usize) -> bool {
         let limit = self.limit.load(Ordering::Relaxed);
-        let without = limit * LOWEST_WITHOUT * class / (100 * self.options.classes.len().max(1));
+        let (higher, own) = self.classes.split_at(class);
+        let kept: usize = higher.iter().map(Class::unused).sum();
         let before = self.running.fetch_add(1, Ordering::Relaxed);
-        if before >= (limit - without).max(1) {
-            self.running.fetch_sub(1, Ordering::Relaxed);
-            // Somebody would have run.
-            self.most.fetch_max(before + 1, Ordering::Relaxed);
-            return false;
-        }
         self.most.fetch_max(before + 1, Ordering::Relaxed);
-        true
+        let may = before < limit.saturating_sub(kept).max(1);
+        let own = own.first();
+        if let Some(own) = own {
+            own.came.fetch_add(1, Ordering::Relaxed);
+            own.running.fetch_add(may.into(), Ordering::Relaxed);
+        }
+        if !may {
+            self.running.fetch_sub(1, Ordering::Relaxed);
+        }
+        may
     }
 
-    fn finish(&self, since: u64, now: u64) {
+    /// A request is over.
+    fn leave(&self, class: usize) {
         self.running.fetch_sub(1, Ordering::Relaxed);
+        if let Some(class) = self.classes.get(class) {
+            class.running.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn finish(&self, class: usize, since: u64, now: u64) {
+        self.leave(class);
         self.taken
             .fetch_add(now.saturating_sub(since), Ordering::Relaxed);
         let finished = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
@@ -211,6 +262,7 @@ impl Overload {
         if now.saturating_sub(judged.since) < WINDOW.as_nanos() as u64 {
             return;
         }
+        let elapsed = (now - judged.since) as f64;
         judged.since = now;
         let finished = self.finished.swap(0, Ordering::Relaxed).max(1);
         let taken = self.taken.swap(0, Ordering::Relaxed) as f64 / finished as f64;
@@ -223,15 +275,31 @@ impl Overload {
             // In steps: a few that were quick by chance are no measure for all.
             judged.idle += (taken - judged.idle) * STEP;
         }
+        let usual = taken.min(judged.idle * self.options.tolerance);
+        self.keep(judged.limit, usual / elapsed);
         if is_few {
             // Nobody asks for more.
             return;
         }
         let gradient = (judged.idle * self.options.tolerance / taken.max(1.0)).clamp(0.5, 1.0);
         let aim = judged.limit * gradient + judged.limit.sqrt();
-        let limit = judged.limit + (aim - judged.limit) * STEP;
+        let step = if aim < judged.limit { STEP_DOWN } else { STEP };
+        let limit = judged.limit + (aim - judged.limit) * step;
         judged.limit = limit.clamp(least, self.options.most as f64);
         self.limit.store(judged.limit as usize, Ordering::Relaxed);
+    }
+
+    /// Keeps places for each class as it needs them: as many as came, each for a part of the window, and those that come
+    /// together by chance.
+    fn keep(&self, limit: f64, part: f64) {
+        let least = self.options.least_kept(limit);
+        for class in &self.classes {
+            let at_a_time = class.came.swap(0, Ordering::Relaxed) as f64 * part;
+            let needed = (at_a_time + 2.0 * at_a_time.sqrt()).clamp(least, limit);
+            let before = class.kept.load(Ordering::Relaxed) as f64;
+            let kept = needed.max(before + (needed - before) * STEP);
+            class.kept.store(kept.ceil() as usize, Ordering::Relaxed);
+        }
     }
 
     /// How many may run at a time, and how many do.
@@ -268,20 +336,29 @@ mod tests {
     /// Clients of each class come, some in each step of a millisecond. Gives how many of each class were answered, how many
     /// came, and the longest time that one took after the first part of the run.
     fn run(overload: &Overload, per_step: &[f64], steps: u64) -> (Vec<u64>, Vec<u64>, u64) {
+        run_at(PLACES, overload, per_step, steps)
+    }
+
+    fn run_at(
+        places: u64,
+        overload: &Overload,
+        per_step: &[f64],
+        steps: u64,
+    ) -> (Vec<u64>, Vec<u64>, u64) {
         const STEP: u64 = 1_000_000;
         let mut answered = vec![0; per_step.len()];
         let mut came = vec![0; per_step.len()];
         let mut due = vec![0.0; per_step.len()];
         // When a place is free again.
-        let mut places = vec![0_u64; PLACES as usize];
-        let mut running: Vec<(u64, u64)> = Vec::new();
+        let mut places = vec![0_u64; places as usize];
+        let mut running: Vec<(u64, u64, usize)> = Vec::new();
         let (mut longest, mut chance) = (0, 1_u64);
         for step in 0..steps {
             let now = step * STEP;
             running.sort_unstable();
-            while running.first().is_some_and(|(end, _)| *end <= now) {
-                let (end, since) = running.remove(0);
-                overload.finish(since, end);
+            while running.first().is_some_and(|(end, ..)| *end <= now) {
+                let (end, since, class) = running.remove(0);
+                overload.finish(class, since, end);
                 if step > steps / 2 {
                     longest = longest.max(end - since);
                 }
@@ -300,12 +377,12 @@ mod tests {
                         .wrapping_mul(6_364_136_223_846_793_005)
                         .wrapping_add(1);
                     *place = now.max(*place) + IDLE / 2 + (chance >> 33) % IDLE;
-                    running.push((*place, now));
+                    running.push((*place, now, class));
                 }
             }
         }
-        for (end, since) in running {
-            overload.finish(since, end);
+        for (end, since, class) in running {
+            overload.finish(class, since, end);
         }
         (answered, came, longest)
     }
@@ -328,6 +405,21 @@ mod tests {
         assert!(longest <= 3 * IDLE, "{longest}");
     }
 
+    /// The highest class alone asks for half of what there is, and finds it although lower ones come all the time.
+    #[test]
+    fn places_are_kept_for_a_high_class_as_it_needs_them() {
+        let overload = overload(2);
+        run_at(16, &overload, &[0.05, 0.05, 0.1], 5_000);
+        let (answered, came, longest) = run_at(16, &overload, &[0.8, 2.4, 4.8], 40_000);
+        assert!(
+            answered[0] >= came[0] * 99 / 100,
+            "{answered:?} of {came:?}"
+        );
+        let all: u64 = answered.iter().sum();
+        assert!(all >= 20_000 * 16 / 10 * 9 / 10, "{answered:?} of {came:?}");
+        assert!(longest <= 3 * IDLE, "{longest}");
+    }
+
     /// Whoever sends what is refused at once tells nothing of what others take.
     #[test]
     fn what_was_refused_is_no_measure() {
@@ -338,6 +430,7 @@ mod tests {
             let overload = Arc::clone(&overload);
             let mut running = Running {
                 overload,
+                class: 0,
                 since,
                 is_typical: true,
             };
@@ -358,7 +451,7 @@ mod tests {
         let window = |from: u64, takes: u64| {
             for _ in 0..WINDOW_REQUESTS {
                 assert!(overload.begin(0));
-                overload.finish(from, from + takes);
+                overload.finish(0, from, from + takes);
             }
         };
         window(0, 2 * WINDOW.as_nanos() as u64);
