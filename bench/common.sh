@@ -43,7 +43,7 @@ end() {
 address() {
   local _
   for _ in $(seq 600); do
-    if grep -m1 "${2:-}" "$1" | grep -om1 'https\?://127.0.0.1:[0-9]*'; then return; fi
+    if grep "${2:-}" "$1" | grep -om1 'https\?://127.0.0.1:[0-9]*'; then return; fi
     sleep 0.05
   done
   cat "$1" >&2

@@ -22,6 +22,7 @@ mod repairing;
 mod resting;
 mod scripts;
 mod serving;
+mod sharing;
 mod soak;
 mod stuck;
 mod swaps;
