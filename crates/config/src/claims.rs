@@ -2,7 +2,8 @@
 //! signature that does not hold it.
 
 use crate::{
-    Attribute, AttributeSource, Config, HeaderRule, LabelSelector, RequestExtensions, Selector,
+    Attribute, AttributeSource, Config, HeaderRule, HeaderSection, LabelSelector,
+    RequestExtensions, ResponseHeaderRule, Selector,
     decode::Errors,
     tree::{Node, span},
 };
@@ -77,8 +78,13 @@ impl Config {
         let mut notes = Vec::new();
         let sections = self.headers.subgraphs.values();
         let mut rules = std::iter::once(&self.headers.all).chain(sections);
-        let of_claim = |rule: &HeaderRule| rule.selectors().iter().any(|one| is_claim(one));
-        if !self.may_know_claims() && rules.any(|section| section.request.iter().any(of_claim)) {
+        let of_claim = |section: &HeaderSection| {
+            let request = section.request.iter().flat_map(HeaderRule::selectors);
+            let response = section.response.iter();
+            let response = response.flat_map(ResponseHeaderRule::selectors);
+            request.chain(response).any(is_claim)
+        };
+        if !self.may_know_claims() && rules.any(of_claim) {
             notes.push(format!(
                 "a rule of `headers` looks at a claim, and nobody is known by any, so there never is one: {HELP}"
             ));

@@ -91,7 +91,7 @@ impl CredentialHeaders {
                     from: HeaderSelector::Named(from),
                     rename: Some(to),
                     ..
-                } = rule
+                } = rule.effect()
                     && names.contains(&plain(from))
                 {
                     names.push(plain(to));

@@ -13,6 +13,7 @@
 //!     response:
 //!       - propagate: { named: set-cookie }
 //!       - propagate: { matching: "^x-rate-", algorithm: first }
+//!       - insert: { name: x-tenant, template: "{jwt_claim: tenant}" }
 //! ```
 
 use crate::{
@@ -97,12 +98,56 @@ pub enum ResponseHeaderRule {
         /// Its value.
         value: String,
     },
+    /// Sets a header to a text with what is known of the client's request in it, whatever it was before; takes it back if something
+    /// of it is not known.
+    InsertTemplate {
+        /// Its name.
+        name: String,
+        /// The text.
+        template: Vec<TemplatePart>,
+        /// Set if something of it is not known.
+        default: Option<String>,
+    },
     /// Takes back what earlier steps have copied from the same answer.
     Remove(HeaderSelector),
+    /// Another step, for client requests of which something holds.
+    When(Condition, Box<ResponseHeaderRule>),
 }
 
 impl Decode for ResponseHeaderRule {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let Some((when, rest)) = conditional(node) else {
+            return ResponseHeaderRule::step(node, errors);
+        };
+        let rule = ResponseHeaderRule::step(&rest, errors);
+        let when = Condition::decode_at(when, Place::SubgraphRule, errors)?;
+        Some(ResponseHeaderRule::When(when, Box::new(rule?)))
+    }
+}
+
+impl ResponseHeaderRule {
+    /// What it does where it holds.
+    pub fn effect(&self) -> &ResponseHeaderRule {
+        match self {
+            ResponseHeaderRule::When(_, rule) => rule.effect(),
+            rule => rule,
+        }
+    }
+
+    /// What of the client's request it looks at.
+    pub fn selectors(&self) -> Vec<&Selector> {
+        match self {
+            ResponseHeaderRule::When(when, rule) => {
+                let mut all = when.selectors();
+                all.extend(rule.selectors());
+                all
+            }
+            ResponseHeaderRule::InsertTemplate { template, .. } => template::selectors(template),
+            _ => Vec::new(),
+        }
+    }
+
+    fn step(node: &Node, errors: &mut Errors) -> Option<Self> {
         let (step, body) = step(node, "set-cookie", errors)?;
         match step.text.as_str() {
             "propagate" => {
@@ -128,9 +173,7 @@ impl Decode for ResponseHeaderRule {
                     algorithm,
                 })
             }
-            "insert" => {
-                insert(body, errors).map(|(name, value)| ResponseHeaderRule::Insert { name, value })
-            }
+            "insert" => insert_response(body, errors),
             "remove" => remove(body, errors).map(ResponseHeaderRule::Remove),
             _ => {
                 errors.unknown_key(step, STEPS.into_iter());
@@ -142,13 +185,57 @@ impl Decode for ResponseHeaderRule {
 
 const STEPS: [&str; 3] = ["propagate", "insert", "remove"];
 
-fn insert(body: &Node, errors: &mut Errors) -> Option<(String, String)> {
-    let [name, value] = fields(body, ["name", "value"], errors)?;
-    let (Some(name), Some(value)) = (name, value) else {
-        errors.invalid(body.span, "`insert` needs `name` and `value`", "");
+/// A rule without its condition, if it has one.
+fn conditional(node: &Node) -> Option<(&Node, Node)> {
+    let Value::Map(entries) = &node.value else {
         return None;
     };
-    Some((header_name(name, errors)?, header_value(value, errors)?))
+    let is_condition = |(key, _): &&(Key, Node)| key.text == "when";
+    let (_, when) = entries.iter().find(is_condition)?;
+    let others = entries.iter().filter(|entry| !is_condition(entry));
+    let rest = Node {
+        span: node.span,
+        value: Value::Map(others.cloned().collect()),
+    };
+    Some((when, rest))
+}
+
+/// Towards clients all that is known is a text with one selector at least, so that there is one way to make it.
+fn insert_response(body: &Node, errors: &mut Errors) -> Option<ResponseHeaderRule> {
+    let one = |selector| vec![TemplatePart::Selector(selector)];
+    let [.., from, _, _, _, _] = fields(body, INSERT, errors)?;
+    // A header of the client is not propagated this way round.
+    if let Some(from) = from
+        && let Value::Map(entries) = &from.value
+        && let [(key, _)] = entries.as_slice()
+        && key.text.ends_with("request_header")
+    {
+        let help = "write `template: \"{request_header: NAME}\"`";
+        errors.invalid(from.span, "`from` names no header of the client", help);
+        return None;
+    }
+    Some(match insert_request(body, errors)? {
+        HeaderRule::Insert { name, value } => ResponseHeaderRule::Insert { name, value },
+        HeaderRule::InsertFrom {
+            name,
+            from,
+            default,
+        } => ResponseHeaderRule::InsertTemplate {
+            name,
+            template: one(from),
+            default,
+        },
+        HeaderRule::InsertTemplate {
+            name,
+            template,
+            default,
+        } => ResponseHeaderRule::InsertTemplate {
+            name,
+            template,
+            default,
+        },
+        _ => return None,
+    })
 }
 
 /// The words in which Apollo Router calls what a header can be made of.
@@ -158,18 +245,20 @@ const CLIENT_VERSION: &str = "apollo::telemetry::client_version";
 const OPERATION_NAME: &str = "apollo::supergraph::operation_name";
 const OPERATION_KIND: &str = "apollo::supergraph::operation_kind";
 
+/// The keys of an inserting step.
+const INSERT: [&str; 7] = [
+    "name",
+    "value",
+    "from",
+    "from_context",
+    "path",
+    "default",
+    "template",
+];
+
 /// `{ name, value }`, `{ name, from }`, `{ name, template }` or `{ name, from_context, path }`.
 fn insert_request(body: &Node, errors: &mut Errors) -> Option<HeaderRule> {
-    let names = [
-        "name",
-        "value",
-        "from",
-        "from_context",
-        "path",
-        "default",
-        "template",
-    ];
-    let [name, value, from, context, path, default, template] = fields(body, names, errors)?;
+    let [name, value, from, context, path, default, template] = fields(body, INSERT, errors)?;
     let Some(name) = name else {
         errors.invalid(body.span, "`insert` needs `name` and `value`", "");
         return None;
@@ -296,17 +385,8 @@ fn remove(body: &Node, errors: &mut Errors) -> Option<HeaderSelector> {
 
 impl Decode for HeaderRule {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let Value::Map(entries) = &node.value else {
+        let Some((when, rest)) = conditional(node) else {
             return HeaderRule::step(node, errors);
-        };
-        let is_condition = |(key, _): &&(Key, Node)| key.text == "when";
-        let Some((_, when)) = entries.iter().find(is_condition) else {
-            return HeaderRule::step(node, errors);
-        };
-        let others = entries.iter().filter(|entry| !is_condition(entry));
-        let rest = Node {
-            span: node.span,
-            value: Value::Map(others.cloned().collect()),
         };
         let rule = HeaderRule::step(&rest, errors);
         let when = Condition::decode_at(when, Place::SubgraphRule, errors)?;
@@ -332,13 +412,7 @@ impl HeaderRule {
                 all
             }
             HeaderRule::InsertFrom { from, .. } => vec![from],
-            HeaderRule::InsertTemplate { template, .. } => {
-                let selectors = template.iter().filter_map(|part| match part {
-                    TemplatePart::Selector(selector) => Some(selector),
-                    TemplatePart::Text(_) => None,
-                });
-                selectors.collect()
-            }
+            HeaderRule::InsertTemplate { template, .. } => template::selectors(template),
             _ => Vec::new(),
         }
     }

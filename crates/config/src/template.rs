@@ -70,6 +70,15 @@ pub(crate) fn decode(node: &Node, place: Place, errors: &mut Errors) -> Option<V
     Some(parts)
 }
 
+/// What a template names.
+pub(crate) fn selectors(template: &[TemplatePart]) -> Vec<&Selector> {
+    let selectors = template.iter().filter_map(|part| match part {
+        TemplatePart::Selector(selector) => Some(selector),
+        TemplatePart::Text(_) => None,
+    });
+    selectors.collect()
+}
+
 /// What is written in braces as the mapping that selectors are elsewhere.
 fn selector(inner: &str, node: &Node) -> Node {
     let (word, argument) = inner.split_once(':').unwrap_or((inner, "true"));

@@ -460,6 +460,54 @@ headers:
         &["did you mean `named`?"],
     );
     fails_with(&rule("{ set: { name: a } }"), &["unknown key `set`"]);
+    // What is made of the client's request, and conditions on it.
+    let rules = |text: &str| {
+        let config = load_text(&rule(text)).unwrap();
+        config.response_header_rules("a").next().cloned().unwrap()
+    };
+    let text = rules("{ insert: { name: X-A, template: '{client_name}!', default: b } }");
+    assert!(
+        matches!(text, ResponseHeaderRule::InsertTemplate { name, template, default: Some(_) }
+        if name == "x-a" && template.len() == 2)
+    );
+    for one in [
+        "{ insert: { name: a, from: { jwt_claim: sub } } }",
+        "{ insert: { name: a, from_context: 'apollo::authentication::jwt_claims', path: .sub } }",
+    ] {
+        let made = rules(one);
+        assert!(
+            matches!(&made, ResponseHeaderRule::InsertTemplate { .. }),
+            "{one}"
+        );
+        assert_eq!(made.selectors().len(), 1, "{one}");
+    }
+    let when = "when: { exists: { request_header: x-debug } }";
+    let held = rules(&format!("{{ propagate: {{ named: a }}, {when} }}"));
+    assert!(matches!(
+        held.effect(),
+        ResponseHeaderRule::Propagate { .. }
+    ));
+    assert_eq!(held.selectors().len(), 1);
+    for (bad, why) in [
+        (
+            "{ insert: { name: a, from: { request_header: b } } }",
+            "names no header of the client",
+        ),
+        (
+            "{ insert: { name: a, template: '{response_status}' } }",
+            "says nothing",
+        ),
+        (
+            "{ insert: { name: a, template: '{client_name}', value: b } }",
+            "stands alone",
+        ),
+        (
+            "{ remove: { named: a }, when: { exists: { response_header: b } } }",
+            "says nothing",
+        ),
+    ] {
+        fails_with(&rule(bad), &[why]);
+    }
 }
 
 /// Every key of the reference names the test that shows that it changes behaviour, or why there is none. What holds for

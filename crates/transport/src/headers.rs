@@ -96,14 +96,14 @@ pub enum TemplatePart {
 
 impl TemplatePart {
     /// Whether it depends on who asks.
-    fn claims(&self) -> bool {
+    pub(crate) fn claims(&self) -> bool {
         matches!(
             self,
             TemplatePart::Claim(_) | TemplatePart::Known(ClientValue::Address)
         )
     }
     /// The headers of the client that it depends on.
-    fn sources(&self) -> &[HeaderName] {
+    pub(crate) fn sources(&self) -> &[HeaderName] {
         match self {
             TemplatePart::Header(name) => std::slice::from_ref(name),
             TemplatePart::First(names) => names,
@@ -309,14 +309,30 @@ impl HeaderRules {
 }
 
 /// What steps are taken with.
-struct RuleInput<'a> {
+pub(crate) struct RuleInput<'a> {
     client: &'a HeaderMap,
     caller: Option<&'a dyn CallerContext>,
     named: ConnectionOptions<'a>,
     own: &'a [OwnHeader],
 }
 
+impl<'a> RuleInput<'a> {
+    /// A client's request alone.
+    pub(crate) fn of(client: &'a HeaderMap, caller: Option<&'a dyn CallerContext>) -> Self {
+        RuleInput {
+            client,
+            caller,
+            named: ConnectionOptions::by(client),
+            own: &[],
+        }
+    }
+}
+
 impl RuleInput<'_> {
+    /// Whether a condition holds.
+    pub(crate) fn holds(&self, when: &SharedCondition) -> bool {
+        when.0.is_met(self.client, self.caller)
+    }
     fn is_copied(&self, name: &HeaderName) -> bool {
         !is_copied_never(name) && (!self.named.has(name) || is_for_everybody(name))
     }
@@ -402,7 +418,7 @@ impl RuleInput<'_> {
                 default,
             } => insert_known(out, name, self.filled(parts), default.as_ref()),
             HeaderRule::When(when, rule) => {
-                if when.0.is_met(client, caller) {
+                if self.holds(when) {
                     self.take(rule, out);
                 }
             }
@@ -417,7 +433,7 @@ impl RuleInput<'_> {
     }
 
     /// A text; `None` if something of it is not known, or if no header can say it.
-    fn filled(&self, parts: &[TemplatePart]) -> Option<HeaderValue> {
+    pub(crate) fn filled(&self, parts: &[TemplatePart]) -> Option<HeaderValue> {
         let mut out: Vec<u8> = Vec::new();
         let mut is_secret = false;
         for part in parts {

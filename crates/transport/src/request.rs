@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::{
     Answered, CallerContext, Client, Collected, Endpoint, FetchAdmission, FetchHook, Observer,
-    Reporter, ServiceRequest, SubgraphService,
+    Reporter, ResponseHeaderRules, ServiceRequest, SubgraphService,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
@@ -35,6 +35,7 @@ use crate::{
     extensions::extended,
     headers::is_hop_by_hop,
     http1::request::{Headers, binds},
+    response_headers::SettledRules,
     sign::{self, CREDENTIALS_UNAVAILABLE, Renewal},
     upload::{Attachment, Files},
 };
@@ -99,6 +100,8 @@ struct Outgoing<'a> {
     headers: HeaderMap,
     /// Members of the extensions of its body.
     extensions: Option<Box<[u8]>>,
+    /// What its answers add to the client's response, if that depends on the client's request.
+    answers: Option<SettledRules>,
     /// See [`Headers::binds`].
     binds: bool,
     /// Endpoint and headers as bytes; made when somebody asks for it.
@@ -106,6 +109,12 @@ struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
+    /// What becomes of the headers of answers.
+    fn rules(&self) -> &ResponseHeaderRules {
+        let settled = self.answers.as_ref().map(|settled| &settled.rules);
+        settled.unwrap_or(&self.endpoint.response_headers)
+    }
+
     fn identity(
         &self,
         client: &Client,
@@ -128,6 +137,12 @@ impl Outgoing<'_> {
                 bytes.push(b'{');
                 bytes.extend_from_slice(&(extensions.len() as u64).to_ne_bytes());
                 bytes.extend_from_slice(extensions);
+            }
+            if let Some(answers) = &self.answers {
+                // No header begins like this.
+                bytes.push(b'}');
+                bytes.extend_from_slice(&(answers.identity.len() as u64).to_ne_bytes());
+                bytes.extend_from_slice(&answers.identity);
             }
             if let Some(observer) = observer {
                 // No header begins like this.
@@ -282,6 +297,9 @@ impl<'a> RequestTransport<'a> {
                     copies |= endpoint.headers.copies() || !endpoint.extensions.is_empty();
                     sources.extend(endpoint.headers.sources(self.client_headers));
                     sources.extend(endpoint.extensions.sources().cloned());
+                    let told = endpoint.response_headers.sources();
+                    copies |= !told.is_empty();
+                    sources.extend(told);
                     let (headers, by_caller) = endpoint.decided_by();
                     copies |= by_caller || !headers.is_empty();
                     sources.extend(headers);
@@ -307,6 +325,9 @@ impl RequestTransport<'_> {
             Outgoing {
                 endpoint,
                 extensions: endpoint.extensions.apply(self.client_headers, self.caller),
+                answers: endpoint
+                    .response_headers
+                    .settled(self.client_headers, self.caller),
                 binds: binds(&headers),
                 headers,
                 fingerprint: OnceCell::new(),
@@ -315,11 +336,13 @@ impl RequestTransport<'_> {
         Some((outgoing.endpoint, outgoing))
     }
 
-    /// Whether a subgraph was told who asks.
+    /// Whether a subgraph was told who asks, or what the client is told of its answer depends on that.
     fn tells_who_asks(&self) -> bool {
         let mut asked = self.endpoints.iter().zip(&self.outgoing);
         asked.any(|(endpoint, outgoing)| {
-            let tells = endpoint.headers.claims() || endpoint.extensions.claims();
+            let tells = endpoint.headers.claims()
+                || endpoint.extensions.claims()
+                || endpoint.response_headers.claims();
             outgoing.get().is_some() && (tells || endpoint.decided_by().1)
         })
     }
@@ -809,7 +832,7 @@ impl RequestTransport<'_> {
                 }
                 if let Some(collected) = &self.collected {
                     let headers = (&exchanged.headers, &*exchanged.echoes);
-                    collected.came(number, &endpoint.response_headers, headers);
+                    collected.came(number, outgoing.rules(), headers);
                 }
             }
             result.map(|exchanged| exchanged.response)

@@ -8,6 +8,9 @@
 //! holds for every part of the response; a part without a statement makes it `no-store`. `vary` names what any part
 //! depends on, whatever the algorithm.
 //!
+//! A rule may depend on the client's request (conditions, templates): what it does is settled before the subgraph is asked, and is
+//! part of what has to be equal for an answer to be shared.
+//!
 //! Headers of one connection (those that the answer's `connection` names included) or one body, and those the gateway
 //! answers for itself (CORS), are never copied.
 
@@ -16,8 +19,10 @@ use std::cell::{Cell, RefCell};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::{
+    CallerContext,
     cache_control::CacheControl,
-    headers::{ConnectionOptions, NameMatch, is_hop_by_hop},
+    condition::SharedCondition,
+    headers::{ConnectionOptions, NameMatch, RuleInput, TemplatePart, is_hop_by_hop},
 };
 
 /// One step.
@@ -36,8 +41,69 @@ pub enum ResponseHeaderRule {
     },
     /// Sets a header, whatever it was before.
     Insert(HeaderName, HeaderValue),
+    /// Sets a header to a text with what is known of the client's request in it; if something of it is not known there is no such
+    /// header.
+    InsertTemplate {
+        /// The header.
+        name: HeaderName,
+        /// The text.
+        parts: Box<[TemplatePart]>,
+        /// Value if something of it is not known.
+        default: Option<HeaderValue>,
+    },
     /// Takes back what earlier steps have copied from the same answer.
     Remove(NameMatch),
+    /// Another step, for client requests of which something holds.
+    When(SharedCondition, Box<ResponseHeaderRule>),
+}
+
+impl ResponseHeaderRule {
+    /// Whether what it does depends on the client's request.
+    fn depends(&self) -> bool {
+        matches!(
+            self,
+            ResponseHeaderRule::When(..) | ResponseHeaderRule::InsertTemplate { .. }
+        )
+    }
+    /// Whether what it does depends on who asks.
+    fn claims(&self) -> bool {
+        match self {
+            ResponseHeaderRule::When(when, rule) => when.0.claims() || rule.claims(),
+            ResponseHeaderRule::InsertTemplate { parts, .. } => {
+                parts.iter().any(TemplatePart::claims)
+            }
+            _ => false,
+        }
+    }
+    /// Adds the headers of the client that what it does depends on.
+    fn add_sources(&self, out: &mut Vec<HeaderName>) {
+        match self {
+            ResponseHeaderRule::When(when, rule) => {
+                out.extend_from_slice(when.0.headers());
+                rule.add_sources(out);
+            }
+            ResponseHeaderRule::InsertTemplate { parts, .. } => {
+                out.extend(parts.iter().flat_map(TemplatePart::sources).cloned());
+            }
+            _ => {}
+        }
+    }
+    /// What it does for one client request; `None` if nothing.
+    fn settled(&self, from: &RuleInput<'_>) -> Option<ResponseHeaderRule> {
+        match self {
+            ResponseHeaderRule::When(when, rule) if from.holds(when) => rule.settled(from),
+            ResponseHeaderRule::When(..) => None,
+            ResponseHeaderRule::InsertTemplate {
+                name,
+                parts,
+                default,
+            } => Some(match from.filled(parts).or_else(|| default.clone()) {
+                Some(value) => ResponseHeaderRule::Insert(name.clone(), value),
+                None => ResponseHeaderRule::Remove(NameMatch::Named(name.clone())),
+            }),
+            rule => Some(rule.clone()),
+        }
+    }
 }
 
 /// What becomes of a header that several answers have.
@@ -55,6 +121,16 @@ pub enum Merge {
 #[derive(Clone, Debug, Default)]
 pub struct ResponseHeaderRules {
     rules: Vec<ResponseHeaderRule>,
+    /// Whether what they do depends on the client's request.
+    depends: bool,
+}
+
+/// The rules as they are for one client request.
+#[derive(Clone, Debug)]
+pub(crate) struct SettledRules {
+    pub(crate) rules: ResponseHeaderRules,
+    /// Bytes that are equal only if the rules are, of requests to one endpoint.
+    pub(crate) identity: Box<[u8]>,
 }
 
 /// What one answer adds.
@@ -96,11 +172,57 @@ const LINE: usize = 32;
 impl ResponseHeaderRules {
     /// Rules in the order in which they are applied.
     pub fn new(rules: Vec<ResponseHeaderRule>) -> Self {
-        ResponseHeaderRules { rules }
+        ResponseHeaderRules {
+            depends: rules.iter().any(ResponseHeaderRule::depends),
+            rules,
+        }
     }
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+    /// Whether what they add depends on who asks.
+    pub(crate) fn claims(&self) -> bool {
+        self.depends && self.rules.iter().any(ResponseHeaderRule::claims)
+    }
+    /// The client's headers that what they add depends on.
+    pub(crate) fn sources(&self) -> Vec<HeaderName> {
+        let mut out = Vec::new();
+        for rule in self.rules.iter().filter(|_| self.depends) {
+            rule.add_sources(&mut out);
+        }
+        out
+    }
+
+    /// What they are for one client request; `None` if they are the same for all.
+    pub(crate) fn settled(
+        &self,
+        client: &HeaderMap,
+        caller: Option<&dyn CallerContext>,
+    ) -> Option<SettledRules> {
+        if !self.depends {
+            return None;
+        }
+        let from = RuleInput::of(client, caller);
+        let (mut rules, mut identity) = (Vec::new(), Vec::new());
+        for rule in &self.rules {
+            let settled = rule.settled(&from);
+            identity.push(u8::from(settled.is_some()));
+            if rule.depends()
+                && let Some(ResponseHeaderRule::Insert(_, value)) = &settled
+            {
+                // Longer than any that is taken back, which has no bytes at all.
+                identity.extend_from_slice(&(value.len() as u64 + 1).to_ne_bytes());
+                identity.extend_from_slice(value.as_bytes());
+            } else if rule.depends() {
+                identity.extend_from_slice(&0_u64.to_ne_bytes());
+            }
+            rules.extend(settled);
+        }
+        Some(SettledRules {
+            rules: ResponseHeaderRules::new(rules),
+            identity: identity.into(),
+        })
     }
 
     /// `echoes`: names of headers that were sent for one client request alone.
@@ -154,6 +276,8 @@ impl ResponseHeaderRules {
                     }
                 }
                 ResponseHeaderRule::Remove(names) => out.retain(|p| !names.matches(&p.name)),
+                // Settled for every client request before.
+                ResponseHeaderRule::InsertTemplate { .. } | ResponseHeaderRule::When(..) => {}
             }
         }
         out

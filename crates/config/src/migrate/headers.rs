@@ -262,7 +262,6 @@ pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         ];
         if let (Some("set"), Some(name), None, Some(from)) =
             (get("op"), get("name"), get("value"), source_of_cosmo(item))
-            && target.ends_with("request")
         {
             push(walk, &at, &target, inserted(text(name), from, None), false);
             continue;
@@ -431,10 +430,7 @@ fn keys_of(format: Format, target: &str, kind: &str) -> &'static [&'static str] 
         "propagate" => &["named", "matching", "rename", "default"],
         "insert" if format == Format::Hive => &["name", "value", "expression"],
         // What is known of the caller or the client, in Apollo's words.
-        "insert" if target.ends_with("request") => {
-            &["name", "value", "from_context", "path", "default"]
-        }
-        "insert" => &["name", "value"],
+        "insert" => &["name", "value", "from_context", "path", "default"],
         "remove" => &["named", "matching"],
         _ => &[],
     }

@@ -270,6 +270,77 @@ fn rules_decide_what_of_an_answer_reaches_the_client() {
 }
 
 #[test]
+fn rules_towards_clients_hold_by_condition_and_write_texts_of_what_is_known() {
+    let graph = Graph::with(
+        r#"
+authorization: { claims: { header: x-claims, trusted: [127.0.0.1] } }
+headers:
+  all:
+    response:
+      - insert: { name: x-app, template: "{client_name}/{operation_kind}", default: unknown }
+      - insert: { name: x-tenant, from: { jwt_claim: org.tenant } }
+      - insert: { name: x-debug, value: "on" }
+        when: { eq: [{ request_header: x-env }, test] }
+      - insert: { name: x-role, value: member }
+      - remove: { named: x-role }
+        when: { not: { exists: { jwt_claim: sub } } }
+      - insert: { name: cache-control, value: "public, max-age=60" }
+"#,
+    );
+    let known = (
+        "x-claims",
+        r#"{"claims":{"sub":"ida","org":{"tenant":"a"}}}"#,
+    );
+    let (web, test) = (("apollographql-client-name", "web"), ("x-env", "test"));
+    for (sent, expected) in [
+        (
+            &[web, test][..],
+            [Some("web/query"), None, Some("on"), None],
+        ),
+        (&[known], [Some("unknown"), Some("a"), None, Some("member")]),
+        (&[], [Some("unknown"), None, None, None]),
+    ] {
+        let answer = post_with(graph.address(), "{ me { name } }", sent);
+        let found = ["x-app", "x-tenant", "x-debug", "x-role"].map(|name| answer.header(name));
+        assert_eq!(found, expected, "{sent:?}");
+        // It depends on the client, and on who asks.
+        let cached = answer.header("cache-control").unwrap();
+        assert_eq!(cached, "private, max-age=60", "{sent:?}");
+        let vary = values(&answer, "vary").join(", ");
+        assert!(vary.contains("x-env"), "{vary}");
+    }
+}
+
+/// Equal requests at the same time, of clients that are told something else: none gets what is another one's.
+#[test]
+fn what_clients_are_told_of_themselves_is_shared_with_nobody() {
+    let graph = Graph::with(
+        r#"
+headers:
+  all:
+    response:
+      - insert: { name: x-echo, template: "{request_header: x-who}" }
+      - insert: { name: x-staff, value: "1" }
+        when: { eq: [{ request_header: x-who }, "0"] }
+"#,
+    );
+    let graph = &graph;
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            scope.spawn(move || {
+                let who = client.to_string();
+                for _ in 0..20 {
+                    let sent = [("x-who", who.as_str())];
+                    let answer = post_with(graph.address(), "{ me { name } }", &sent);
+                    assert_eq!(answer.header("x-echo"), Some(who.as_str()));
+                    assert_eq!(answer.header("x-staff").is_some(), client == 0);
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn without_rules_nothing_of_a_subgraph_reaches_the_client() {
     let graph = Scripted::start(&[TALKATIVE]).graph("");
     let answer = post(graph.address(), "{ me { name } }");

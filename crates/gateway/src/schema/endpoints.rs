@@ -109,7 +109,7 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
         .owning(own_headers(config, name)),
     );
     let answers = config.response_header_rules(name);
-    let answers = answers.filter_map(response_header_rule);
+    let answers = answers.filter_map(|rule| response_header_rule(rule, &config.telemetry.clients));
     endpoint.response_headers = ResponseHeaderRules::new(answers.collect());
     if endpoint.is_https() || may_go_elsewhere(config) {
         endpoint.tls = subgraph_tls(config, name, http2);
@@ -330,7 +330,10 @@ fn extensions(config: &Config, subgraph: &str) -> RequestExtensions {
     RequestExtensions(members.collect())
 }
 
-fn response_header_rule(rule: &ogive_config::ResponseHeaderRule) -> Option<ResponseHeaderRule> {
+fn response_header_rule(
+    rule: &ogive_config::ResponseHeaderRule,
+    clients: &ClientsOptions,
+) -> Option<ResponseHeaderRule> {
     Some(match rule {
         ogive_config::ResponseHeaderRule::Propagate {
             from,
@@ -352,6 +355,24 @@ fn response_header_rule(rule: &ogive_config::ResponseHeaderRule) -> Option<Respo
         ogive_config::ResponseHeaderRule::Insert { name, value } => {
             ResponseHeaderRule::Insert(header_name(name)?, HeaderValue::from_str(value).ok()?)
         }
+        ogive_config::ResponseHeaderRule::InsertTemplate {
+            name,
+            template,
+            default,
+        } => {
+            let parts = template.iter().map(|part| template_part(part, clients));
+            ResponseHeaderRule::InsertTemplate {
+                name: header_name(name)?,
+                parts: parts.collect::<Option<_>>()?,
+                default: default
+                    .as_deref()
+                    .and_then(|v| HeaderValue::from_str(v).ok()),
+            }
+        }
+        ogive_config::ResponseHeaderRule::When(when, rule) => ResponseHeaderRule::When(
+            condition(when, clients),
+            Box::new(response_header_rule(rule, clients)?),
+        ),
         ogive_config::ResponseHeaderRule::Remove(from) => {
             ResponseHeaderRule::Remove(selector(from)?)
         }

@@ -50,6 +50,7 @@ impl RequestTransport<'_> {
                     binds: binds(&headers),
                     // They are in the body.
                     extensions: None,
+                    answers: None,
                     headers,
                     fingerprint: OnceCell::new(),
                 };
@@ -76,7 +77,7 @@ impl RequestTransport<'_> {
         }
         if let Some(collected) = &self.collected {
             let headers = (&answer.headers, &*exchanged.echoes);
-            collected.came(place, &endpoint.response_headers, headers);
+            collected.came(place, outgoing.rules(), headers);
         }
         Ok(SubgraphResponse {
             status: answer.status,
