@@ -14,7 +14,11 @@ use ogive_config::{
 use ogive_files::Pipes;
 use ogive_gateway::{SchemaState, unusable};
 
-use crate::{environment, load, serve_arguments::restricted, terminal};
+use crate::{
+    environment, load,
+    serve_arguments::{redacts, restricted},
+    terminal,
+};
 
 /// Arguments of `ogive config`.
 #[derive(clap::Args)]
@@ -124,6 +128,7 @@ fn supergraph_notes(config: &Config) -> Result<Option<Vec<String>>> {
     let remedy = "check `supergraph.path` in the configuration";
     let supergraph = load::supergraph_named(path, remedy, Pipes::Refused)?;
     ogive_gateway::authorize::check(&supergraph, config).map_err(|what| restricted(&what))?;
+    redacts(&supergraph, config)?;
     Ok(Some(SchemaState::new(supergraph, config).1))
 }
 

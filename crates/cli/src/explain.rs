@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_config::Peer;
 use ogive_gateway::{
     ExplainInput, Gateway, GatewayOptions, SchemaState, authorize,
-    identify::explain_token::explain_token,
+    identify::explain_token::explain_token, redaction,
 };
 use ogive_workshop::pages;
 
@@ -73,7 +73,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(subgraphs) = &subgraphs {
         demo::route(&mut config, subgraphs);
     }
-    if let Err(what) = authorize::check(&supergraph, &config) {
+    let served = authorize::check(&supergraph, &config);
+    if let Err(what) = served.and_then(|()| redaction::check(&supergraph, &config)) {
         terminal::remark(&format!(
             "warning: `ogive serve` does not serve this: {what}"
         ));

@@ -296,9 +296,10 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
     ];
 
     /// Values of keys whose kind does not say what differs from [`ALL_ON`] and the defaults.
-    const VALUES: [(&str, &str); 32] = [
+    const VALUES: [(&str, &str); 33] = [
         ("telemetry.access_log.fields", "[status]"),
         ("authorization.redact[].fields", "[Person.city]"),
+        ("authorization.redact[].mask", "other"),
         (
             "authorization.redact[].unless",
             "{ exists: { jwt_claim: other } }",

@@ -11,7 +11,7 @@ use ogive_federation::Supergraph;
 use ogive_files::Pipes;
 use ogive_gateway::{GatewayOptions, SchemaState, unusable};
 use ogive_workshop::{
-    codes::{NO_SUPERGRAPH, SUPERGRAPH_RESTRICTED},
+    codes::{NO_SUPERGRAPH, REDACTION_UNUSABLE, SUPERGRAPH_RESTRICTED},
     inputs::Inputs,
 };
 
@@ -372,6 +372,7 @@ impl Arguments {
             }
             Err(what) => return Err(restricted(&what)),
         };
+        redacts(&supergraph, config)?;
         let (mut state, notes) = SchemaState::new(supergraph, config);
         for note in notes {
             tracing::warn!("{note}");
@@ -404,6 +405,14 @@ impl Arguments {
 const TO_BE_KNOWN: &str = "`ogive dev` enforces it, so fields that are restricted are null for whoever is not known. To be \
      known, name a file with `--config` that sets `authentication.router.jwt` (or `api_keys`), and send the token with the \
      operation: GraphiQL has a tab for headers. `authorization.directives: ignore` shows all of it to everybody";
+
+/// Checks that what is to be redacted is there.
+pub(crate) fn redacts(supergraph: &Supergraph, config: &Config) -> Result<()> {
+    ogive_gateway::redaction::check(supergraph, config).map_err(|what| {
+        let remedy = "correct the rule, or take it out if the field is gone for good";
+        terminal::coded(REDACTION_UNUSABLE, what, remedy)
+    })
+}
 
 /// The refusal of a supergraph with restrictions.
 pub(crate) fn restricted(what: &str) -> anyhow::Error {

@@ -1,4 +1,4 @@
-//! Fields that are null for all callers but some (`authorization.redact`), without a directive in the supergraph.
+//! Fields that are null, or a mask, for all callers but some (`authorization.redact`), without a directive in the supergraph.
 //!
 //! ```yaml
 //! authorization:
@@ -6,6 +6,7 @@
 //!   redact:
 //!     - fields: [User.email, User.phone]
 //!       unless: { contains: [{ jwt_claim: roles }, support] }
+//!       mask: "***"
 //! ```
 
 use ogive_base::Span;
@@ -22,8 +23,14 @@ section! {
         pub fields: Vec<String> = Vec::new(),
         /// What has to hold of the claims of a caller who sees them all the same; default nobody does.
         pub unless: Option<PolicyCondition> = None,
+        /// What everybody else sees instead of them, such as `"***"`; default null. Only of fields whose type is `String` or `ID`,
+        /// be it `String!` or `ID!`.
+        pub mask: Option<String> = None,
     }
 }
+
+/// Longest mask, in bytes.
+const MASK_BYTES_MAX: usize = 256;
 
 /// Most rules.
 const RULES_MAX: usize = 64;
@@ -61,6 +68,14 @@ pub(crate) fn check(span: Span, config: &Config, errors: &mut Errors) {
         errors.invalid(span, message, "");
     }
     for rule in &options.redact {
+        if rule
+            .mask
+            .as_ref()
+            .is_some_and(|mask| mask.len() > MASK_BYTES_MAX)
+        {
+            let message = format!("a mask has {MASK_BYTES_MAX} bytes at the most");
+            errors.invalid(span, message, "");
+        }
         if rule.fields.is_empty() {
             errors.invalid(
                 span,
@@ -100,11 +115,15 @@ mod tests {
         let good = "fields: [User.email], unless: { exists: { jwt_claim: admin } }";
         assert_eq!(load("enforce", good), Ok(()));
         assert_eq!(load("enforce", "fields: [User.email]"), Ok(()));
+        assert_eq!(load("enforce", "fields: [User.email], mask: '***'"), Ok(()));
+        let long = format!("fields: [User.email], mask: '{}'", "x".repeat(257));
         for bad in [
             "unless: { exists: { jwt_claim: admin } }",
             "fields: [email]",
             "fields: [User.address.street]",
             "fields: [User.email], unless: { exists: { request_header: x-a } }",
+            "fields: [User.email], mask: [a]",
+            &long,
         ] {
             assert!(load("enforce", bad).is_err(), "{bad}");
         }

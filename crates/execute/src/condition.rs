@@ -7,6 +7,8 @@ use ogive_plan::{Cond, Gate, Granted, Plan};
 #[derive(Clone, Debug)]
 pub(crate) struct Conditions {
     holding: ogive_json::Conditions,
+    /// What the caller meets.
+    granted: Granted,
 }
 
 impl Conditions {
@@ -26,11 +28,19 @@ impl Conditions {
                 holding.set(cond.index() as u32);
             }
         }
-        Conditions { holding }
+        Conditions {
+            holding,
+            granted: granted.clone(),
+        }
     }
 
     pub(crate) fn hold(&self, cond: Cond) -> bool {
         self.holding.hold(cond.0)
+    }
+
+    /// What the caller sees of a field whose value it may not see.
+    pub(crate) fn mask<'p>(&self, plan: &'p Plan, granted: Cond) -> Option<&'p str> {
+        plan.mask(granted, &self.granted)
     }
 
     /// The same for patterns, by the same numbers.

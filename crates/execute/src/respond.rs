@@ -387,7 +387,10 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         let key = &self.derived.keys[key as usize];
         if !conditions.hold(field.granted) {
             self.out.put_key(first, key);
-            return self.put_refused();
+            return match conditions.mask(self.plan, field.granted) {
+                Some(mask) => write_string(self.out.text(), mask),
+                None => self.put_refused(),
+            };
         }
         if !V::WHOLE
             && let Some(cut) = self.filter.cut(id, at)

@@ -7,12 +7,13 @@ use crate::condition::Conditions;
 
 /// Response keys from the root to every field, and place of objects, that would be null because the caller may not see
 /// it; at most `max`. What is switched off by `@skip` or `@include` does not count; what only objects of some types
-/// have does. Linear in the output of the plan.
+/// have does. `masked`: whether those count of which it sees a mask. Linear in the output of the plan.
 pub fn refused_places(
     plan: &Plan,
     variables: &[Option<Box<str>>],
     granted: &Granted,
     max: usize,
+    masked: bool,
 ) -> Vec<String> {
     let mut out = Vec::new();
     if plan.requirements.is_empty() {
@@ -37,7 +38,9 @@ pub fn refused_places(
                 path => format!("{path}.{}", field.key),
             };
             if is_refused(field.granted) {
-                out.push(place);
+                if masked || plan.mask(field.granted, granted).is_none() {
+                    out.push(place);
+                }
                 continue;
             }
             if let OutSource::Object(slot) = field.source

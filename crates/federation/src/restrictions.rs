@@ -29,6 +29,8 @@ pub struct Requirement {
     pub scopes: Option<Alternatives>,
     /// All policies of one alternative must hold; `None` asks for none.
     pub policies: Option<Alternatives>,
+    /// What others see instead; `None` is null, with an error.
+    pub mask: Option<Box<str>>,
 }
 
 impl Requirement {

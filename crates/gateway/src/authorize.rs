@@ -9,11 +9,9 @@
 //! ignored is good for a gateway that enforces them (the fingerprints differ).
 
 use http::{HeaderMap, HeaderName};
-use ogive_config::{
-    AuthorizationDirectives, Config, OperationWord, Peer, PeerRange, RedactionRule,
-};
+use ogive_config::{AuthorizationDirectives, Config, OperationWord, Peer, PeerRange};
 use ogive_execute::refused_places;
-use ogive_federation::{Requirement, Restrictions, Supergraph, vocabulary::Spec};
+use ogive_federation::{Restrictions, Supergraph, vocabulary::Spec};
 use ogive_identity::Caller;
 use ogive_json::ValueError;
 use ogive_plan::{Claims, Granted, OperationKind, Plan};
@@ -21,7 +19,7 @@ use ogive_schema::AppliedDirective;
 use ogive_telemetry::codes;
 use serde_json::{Map, Value};
 
-use crate::{shared::error::RequestError, shared::header::take, shared::json_value};
+use crate::{redaction, shared::error::RequestError, shared::header::take, shared::json_value};
 
 /// Checks that nothing is restricted, or that the configuration says what becomes of it. The error says what is, and
 /// what to do.
@@ -97,7 +95,7 @@ pub(crate) fn settle(supergraph: &mut Supergraph, config: &Config) -> Vec<String
         )),
         _ => {}
     }
-    redact(supergraph, config, &mut notes);
+    redaction::restrict(supergraph, config, &mut notes);
     let asked: Vec<&str> = supergraph
         .restrictions
         .requirements
@@ -119,32 +117,6 @@ pub(crate) fn settle(supergraph: &mut Supergraph, config: &Config) -> Vec<String
         );
     }
     notes
-}
-
-/// Restricts the fields that the configuration names (`authorization.redact`).
-fn redact(supergraph: &mut Supergraph, config: &Config, notes: &mut Vec<String>) {
-    let schema = &supergraph.schema;
-    for (index, rule) in config.authorization.redact.iter().enumerate() {
-        // No alternative is for nobody.
-        let policy = rule.unless.as_ref().map(|_| RedactionRule::policy(index));
-        let alternatives = policy.map(|policy| vec![policy.into_boxed_str()]);
-        let requirement = Requirement {
-            policies: Some(alternatives.into_iter().collect()),
-            ..Requirement::default()
-        };
-        for coordinate in &rule.fields {
-            let (ty, name) = coordinate.split_once('.').unwrap_or((coordinate, ""));
-            let ty = schema.type_by_name(ty);
-            let Some(field) = ty.and_then(|ty| schema.field_by_name(ty, name)) else {
-                notes.push(format!(
-                    "`authorization.redact` mentions the field `{coordinate}`, which the supergraph does not have"
-                ));
-                continue;
-            };
-            let restrictions = &mut supergraph.restrictions;
-            restrictions.restrict(schema, field, requirement.clone());
-        }
-    }
 }
 
 /// What becomes of operations that ask for what their callers may not see.
@@ -220,7 +192,8 @@ impl EnforceOptions {
         if !self.reject && !self.dry_run {
             return Ok(granted);
         }
-        let places = refused_places(plan, variables, &granted, PLACES_MAX);
+        // A mask is what such a caller is to see; a dry run shows what is behind it.
+        let places = refused_places(plan, variables, &granted, PLACES_MAX, self.dry_run);
         if places.is_empty() {
             return Ok(granted);
         }

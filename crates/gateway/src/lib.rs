@@ -34,6 +34,7 @@ pub mod policies;
 pub mod prepare;
 pub mod receive;
 mod record;
+pub mod redaction;
 pub mod reload;
 pub mod respond;
 pub mod router;

@@ -5,7 +5,9 @@ use std::{fmt, sync::Arc};
 use ogive_base::{Diagnostic, SourceId};
 use ogive_config::Config;
 use ogive_federation::{ReadOptions, read_supergraph};
-use ogive_gateway::{GatewayOptions, LoadedPolicies, SchemaState, authorize, shared::observe};
+use ogive_gateway::{
+    GatewayOptions, LoadedPolicies, SchemaState, authorize, redaction, shared::observe,
+};
 
 use crate::{
     Error, PolicyEngine, Stages, SubgraphTransport, policies::loaded, stages::EmbeddedStages,
@@ -109,6 +111,7 @@ impl Parts {
         let read = read_supergraph(supergraph, SourceId(0), &ReadOptions::default());
         let supergraph = read.map_err(|errors| Error::Supergraph(told(&errors)))?;
         authorize::check(&supergraph, config).map_err(Error::Supergraph)?;
+        redaction::check(&supergraph, config).map_err(Error::Supergraph)?;
         let (mut state, _) = SchemaState::new(supergraph, config);
         for (name, transport) in &self.transports {
             let service = Arc::clone(transport);

@@ -98,6 +98,7 @@ pub(crate) fn write_plan(plan: &Plan, out: &mut Encoder) {
             authenticated,
             scopes,
             policies,
+            mask,
         } = requirement;
         out.bool(*authenticated);
         for part in [scopes, policies] {
@@ -105,6 +106,10 @@ pub(crate) fn write_plan(plan: &Plan, out: &mut Encoder) {
             if let Some(part) = part {
                 list(part, out, |names, out| strings(names, out));
             }
+        }
+        out.bool(mask.is_some());
+        if let Some(mask) = mask {
+            out.string(mask);
         }
     });
     list(layouts.as_slice(), out, write_layout);
@@ -228,6 +233,7 @@ fn read_unchecked(from: &mut Decoder<'_>) -> Result<Plan> {
             authenticated: from.bool()?,
             scopes: names(from)?,
             policies: names(from)?,
+            mask: from.bool()?.then(|| from.string()).transpose()?,
         })
     })?;
     let mut read = Read {

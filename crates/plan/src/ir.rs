@@ -79,6 +79,24 @@ impl Plan {
         let met = rows.filter(|(_, requirement)| requirement.is_met_by(claims));
         met.map(|(number, _)| number).collect()
     }
+    /// What a caller sees of a field instead of its value, which it may see if `granted` holds: the mask of the first requirement
+    /// that is not met, if all of those have one.
+    pub fn mask(&self, granted: Cond, met: &Granted) -> Option<&str> {
+        let [asked] = self.conditions.get(granted)?.as_slice() else {
+            return None;
+        };
+        let n_variables = self.variables.len() as u32;
+        let mut mask = None;
+        for (literal, _) in asked {
+            let number = literal.checked_sub(n_variables)?;
+            if !met.contains(number) {
+                let row = self.requirements.get(number as usize)?;
+                let of_row = row.mask.as_deref()?;
+                mask.get_or_insert(of_row);
+            }
+        }
+        mask
+    }
 }
 
 impl Granted {

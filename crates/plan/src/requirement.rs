@@ -16,6 +16,8 @@ pub struct Requirement {
     pub scopes: Option<Vec<Vec<Box<str>>>>,
     /// All policies of one alternative must hold; likewise.
     pub policies: Option<Vec<Vec<Box<str>>>>,
+    /// What callers see who do not meet it, of a field whose values are texts; `None` is null, with an error.
+    pub mask: Option<Box<str>>,
 }
 
 /// What is known of the caller of one request. The default is a caller of whom nothing is known.
@@ -80,6 +82,7 @@ impl fmt::Display for Requirement {
         parts.extend(self.authenticated.then(|| "authenticated".to_owned()));
         parts.extend((self.scopes.as_ref()).map(|s| format!("scopes {}", names(s))));
         parts.extend((self.policies.as_ref()).map(|p| format!("policies {}", names(p))));
+        parts.extend((self.mask.as_ref()).map(|mask| format!("else {mask:?}")));
         f.write_str(&parts.join(", "))
     }
 }
@@ -119,6 +122,7 @@ mod tests {
             authenticated: true,
             scopes: None,
             policies: Some(vec![names(&["paid"])]),
+            mask: None,
         };
         let paid = Claims {
             policies: names(&["paid"]),

@@ -221,7 +221,7 @@ macro_rules! parts {
 parts! {
     Layout { types, slots, output, restricted }
     RestrictedTypes { types }
-    Requirement { scopes, policies }
+    Requirement { scopes, policies, mask }
     DeferredGroup { label }
     StreamOutput { label }
     Slot { name, client_key }

@@ -56,6 +56,8 @@ pub mod codes {
     pub const NO_SUPERGRAPH: &str = "NO_SUPERGRAPH";
     /// A supergraph restricts who may see what, and nobody said what becomes of that.
     pub const SUPERGRAPH_RESTRICTED: &str = "SUPERGRAPH_RESTRICTED";
+    /// A rule of redaction does not fit the supergraph.
+    pub const REDACTION_UNUSABLE: &str = "REDACTION_UNUSABLE";
     /// An address cannot be listened on.
     pub const ADDRESS_UNUSABLE: &str = "ADDRESS_UNUSABLE";
     /// An argument of a command is none of those that it may be.

@@ -90,12 +90,51 @@ fn values_that_were_fetched_are_not_shown() {
     }
     let places = |requirements: &[u32], max| {
         let granted = requirements.iter().copied().collect();
-        refused_places(&plan, &[], &granted, max)
+        refused_places(&plan, &[], &granted, max, false)
     };
     assert_eq!(places(&[0, 1, 2], 9), [] as [String; 0]);
     assert_eq!(places(&[1], 9), ["me.must", "secret"]);
     assert_eq!(places(&[2], 9), ["me", "secret"]);
     assert_eq!(places(&[1], 1).len(), 1);
+}
+
+#[test]
+fn a_mask_is_shown_where_nothing_else_is_kept() {
+    let mut plan = fields();
+    plan.requirements[0].mask = Some("***".into());
+    plan.requirements[2].mask = Some("a \"mask\"".into());
+    let answer = ok(r#"{"data":{"name":"a","secret":"b","me":{"name":"c","must":"d"}}}"#);
+    let script = Script::new(vec![vec![answer]]);
+    // Where null may not be, too, and no error says so.
+    assert_eq!(
+        text(run_with(&plan, &granted(&[1]), &script)),
+        r#"{"data":{"name":"a","secret":"***","me":{"name":"c","must":"a \"mask\""}}}"#
+    );
+    let places = |masked| refused_places(&plan, &[], &[1].into_iter().collect(), 9, masked);
+    assert_eq!(places(false), [] as [String; 0]);
+    assert_eq!(places(true), ["me.must", "secret"]);
+    // Of two requirements that are not met the one without a mask decides.
+    let mut b = Builder::new(&["s"], &["Query"]);
+    b.plan.requirements = vec![Requirement::default(); 2];
+    b.plan.requirements[0].mask = Some("***".into());
+    let both = b.cond(&[&[(0, true), (1, true)]]);
+    b.leaf(Plan::ROOT, "secret", "String");
+    b.last_output(Plan::ROOT).granted = both;
+    b.root(0, "{}", &[("secret", None)]);
+    let plan = b.build();
+    for (requirements, shown) in [
+        (&[0, 1][..], r#"{"data":{"secret":"b"}}"#),
+        (&[1], r#"{"data":{"secret":"***"}}"#),
+    ] {
+        let script = Script::new(vec![vec![ok(r#"{"data":{"secret":"b"}}"#)]]);
+        assert_eq!(
+            text(run_with(&plan, &granted(requirements), &script)),
+            shown
+        );
+    }
+    let script = Script::new(vec![vec![ok(r#"{"data":{"secret":"b"}}"#)]]);
+    let hidden = text(run_with(&plan, &granted(&[0]), &script));
+    assert!(hidden.contains(r#""secret":null"#), "{hidden}");
 }
 
 #[test]

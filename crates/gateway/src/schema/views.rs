@@ -37,6 +37,7 @@ impl SchemaViews {
             authenticated: requirement.authenticated,
             scopes: requirement.scopes.clone(),
             policies: requirement.policies.clone(),
+            mask: requirement.mask.clone(),
         });
         is_on.then(|| SchemaViews {
             requirements: requirements.collect(),
@@ -73,6 +74,15 @@ impl SchemaViews {
 pub(crate) fn view(supergraph: &Supergraph, met: &BitSet) -> Schema {
     let (api, restrictions) = (&supergraph.api, &supergraph.restrictions);
     let may = |rows: &[u32]| rows.iter().all(|row| met.contains(*row));
+    // Who may not see a value sees a mask instead: the field is there for everybody.
+    let is_masked = |row: u32| {
+        let row = restrictions.requirements.get(row as usize);
+        row.is_some_and(|row| row.mask.is_some())
+    };
+    let may_ask = |rows: &[u32]| {
+        let mut rows = rows.iter();
+        rows.all(|row| met.contains(*row) || is_masked(*row))
+    };
     let inputs = || api.inputs.iter().map(|(_, input)| input.ty.id);
     let written: FastSet<TypeId> = inputs().collect();
     let root = api.root(OperationKind::Query);
@@ -84,7 +94,7 @@ pub(crate) fn view(supergraph: &Supergraph, met: &BitSet) -> Schema {
         let (view, withheld) = api.retain(|element| match element {
             Element::Type(ty) => stays(ty) || may_read(ty) && !gone.contains(&ty),
             Element::Field(field) => {
-                may(restrictions.of_field(field)) && may_read(api.fields[field].ty.id)
+                may_ask(restrictions.of_field(field)) && may_read(api.fields[field].ty.id)
             }
             _ => true,
         });

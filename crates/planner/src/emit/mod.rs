@@ -384,6 +384,7 @@ impl<'a> Emitter<'a> {
                 authenticated: found.authenticated,
                 scopes: found.scopes.clone(),
                 policies: found.policies.clone(),
+                mask: found.mask.clone(),
             }
         });
         requirements.collect()

@@ -42,6 +42,11 @@ const COMMAND_LINE: &[Row] = &[
         "Set `authorization.directives: enforce`, and say how callers are known: `authentication.router` for tokens, API keys and certificates, `authorization.claims` for a proxy that knows them.",
     ),
     (
+        codes::REDACTION_UNUSABLE,
+        "A rule of `authorization.redact` names a field that the supergraph does not have, so it would keep nothing from anybody, or has a mask for a field whose type is neither `String` nor `ID`. At a reload the supergraph from before serves on.",
+        "Correct the rule, or take it out if the field is gone for good.",
+    ),
+    (
         codes::ADDRESS_UNUSABLE,
         "The process cannot listen on an address: another one listens there, the address is not this machine's, or the port needs a privilege.",
         "Choose another address in the key or the argument that the message names, or end the other process; port 0 picks a free one.",
