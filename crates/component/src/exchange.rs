@@ -44,6 +44,8 @@ pub struct Changes {
     pub body: Option<Bytes>,
     /// What ends the request.
     pub ending: Option<Outcome>,
+    /// Whether it asked for an end, be it with a status that is none or before it failed.
+    pub ends: bool,
 }
 
 /// How a component ends a request.

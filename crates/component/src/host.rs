@@ -285,6 +285,7 @@ fn exchange(of: &mut LinkerInstance<'_, Lent>) -> Result<()> {
         Ok(())
     })?;
     of.func_wrap("end", |mut lent: Store<'_>, (code, body): (u16, String)| {
+        lent.data_mut().exchange.changes.ends = true;
         lent.data_mut().exchange.changes.ending = Some(Outcome {
             status: status(code)?,
             body,

@@ -195,7 +195,10 @@ impl Pool {
         };
         *exchange = store.data_mut().end(stage);
         if outcome.is_err() {
-            exchange.changes = Changes::default();
+            exchange.changes = Changes {
+                ends: exchange.changes.ends,
+                ..Changes::default()
+            };
         }
         if called.is_ok() {
             self.put_back(instance);

@@ -23,6 +23,15 @@ pub enum CoprocessorError {
     Memory,
     /// The context has more bytes than are kept.
     Context(usize),
+    /// It wanted something else than to go on, and something is wrong with its answer.
+    Ending(Box<CoprocessorError>),
+}
+
+impl CoprocessorError {
+    /// Whether it is known not to have wanted the request to go on.
+    pub fn is_ending(&self) -> bool {
+        matches!(self, CoprocessorError::Ending(_))
+    }
 }
 
 impl fmt::Display for CoprocessorError {
@@ -45,6 +54,7 @@ impl fmt::Display for CoprocessorError {
             CoprocessorError::Context(max) => {
                 write!(f, "the context would have more than {max} bytes")
             }
+            CoprocessorError::Ending(error) => error.fmt(f),
         }
     }
 }

@@ -132,7 +132,20 @@ impl Reply {
                 let (line, column) = (error.line(), error.column());
                 CoprocessorError::Unreadable(format!("line {line}, column {column}"))
             })?;
-        let said = Members::read(&unread)?;
+        let ends = unread.control.is_some_and(|control| !is_onward(control));
+        // Whatever else is wrong with it: it did not say that the request may go on.
+        Reply::checked(text, &unread, to).map_err(|error| match error {
+            error if ends => CoprocessorError::Ending(Box::new(error)),
+            error => error,
+        })
+    }
+
+    fn checked(
+        text: &Bytes,
+        unread: &Unread<'_>,
+        to: &Message<'_>,
+    ) -> Result<Reply, CoprocessorError> {
+        let said = Members::read(unread)?;
         if said.version.is_some_and(|v| v != u64::from(VERSION)) {
             return Err(CoprocessorError::Changed("version"));
         }
@@ -166,6 +179,16 @@ impl Reply {
     }
 }
 
+/// Whether it says that the request goes on, or nothing.
+fn is_onward(control: &RawValue) -> bool {
+    let word: Result<Option<String>, _> = serde_json::from_str(control.get());
+    word.is_ok_and(|word| word.is_none_or(|word| is_continue(&word)))
+}
+
+fn is_continue(word: &str) -> bool {
+    word.eq_ignore_ascii_case("continue")
+}
+
 /// A member of a type. A null says nothing.
 fn member<T: DeserializeOwned>(
     value: Option<&RawValue>,
@@ -180,7 +203,7 @@ fn member<T: DeserializeOwned>(
 
 fn control(said: ControlMember) -> Result<Control, CoprocessorError> {
     match said {
-        ControlMember::Word(word) if word.eq_ignore_ascii_case("continue") => Ok(Control::Continue),
+        ControlMember::Word(word) if is_continue(&word) => Ok(Control::Continue),
         ControlMember::Word(_) => Err(CoprocessorError::Malformed(
             "control",
             "`\"continue\"` or `{\"break\": 400}`",
@@ -280,6 +303,23 @@ mod tests {
             (r#"{"subgraphRequestId":"t"}"#, "subgraphRequestId"),
         ] {
             assert_eq!(read(reply).unwrap_err(), CoprocessorError::Changed(what));
+        }
+    }
+
+    #[test]
+    fn what_did_not_say_that_it_goes_on_is_known_to_end() {
+        for (reply, is_ending) in [
+            (r#"{"control":{"break":99}}"#, true),
+            (r#"{"control":{"break":"401"}}"#, true),
+            (r#"{"control":"stop"}"#, true),
+            (r#"{"control":1}"#, true),
+            (r#"{"control":{"break":401},"headers":{"a":"b"}}"#, true),
+            (r#"{"control":{"break":401},"id":"j"}"#, true),
+            (r#"{"control":"Continue","id":"j"}"#, false),
+            (r#"{"control":null,"headers":1}"#, false),
+            (r#"{"id":"j"}"#, false),
+        ] {
+            assert_eq!(read(reply).unwrap_err().is_ending(), is_ending, "{reply}");
         }
     }
 

@@ -43,7 +43,7 @@ impl Drop for Script {
 }
 
 /// A graph with a script, and further configuration.
-fn with(text: &str, more: &str) -> Graph {
+pub(crate) fn with(text: &str, more: &str) -> Graph {
     let script = Script::new(text);
     Graph::with(&format!("{}{more}", script.yaml()))
 }
@@ -211,7 +211,7 @@ fn what_fails_says_nothing_of_why() {
 
 /// What a script does, and what the client gets if it does that at the stage of a client's request, and at a stage of a
 /// subgraph.
-pub(crate) const SCRIPT_FAULTS: [(&str, &str, &str, &str); 8] = [
+pub(crate) const SCRIPT_FAULTS: [(&str, &str, &str, &str); 10] = [
     ("never ends", "loop { }", FAILED, FAILED_FETCH),
     ("recurses without end", "deep(0)", FAILED, FAILED_FETCH),
     (
@@ -239,6 +239,18 @@ pub(crate) const SCRIPT_FAULTS: [(&str, &str, &str, &str); 8] = [
         FAILED_FETCH,
     ),
     ("throws a text", "throw \"a secret\"", FAILED, FAILED_FETCH),
+    (
+        "throws a status that is none",
+        "throw #{ status: 99, message: \"a secret\" }",
+        FAILED,
+        FAILED_FETCH,
+    ),
+    (
+        "throws a status that is a text",
+        "throw #{ status: \"401\", message: \"a secret\" }",
+        FAILED,
+        FAILED_FETCH,
+    ),
     (
         "throws a status",
         "throw #{ status: 403, message: \"no\" }",

@@ -58,7 +58,9 @@ impl CoprocessorRun<'_> {
         self.called(of.hook, stage, ended, since);
         match outcome {
             Ok(()) => Ok(Some(change(exchange, message))),
-            Err(error) => self.component_failed(plugin, stage, &error).map(|()| None),
+            Err(error) => self
+                .component_failed(plugin, stage, &error, exchange.changes.ends)
+                .map(|()| None),
         }
     }
 
@@ -87,6 +89,7 @@ impl CoprocessorRun<'_> {
         exchange
     }
 
+    /// `ends`: it had asked for an end, so the request does not go on whatever else is wrong.
     /// The error ends the request, and whoever refuses that tells the operator why; if it goes on, that is told here, but for
     /// calls that are not made because of what was told before.
     pub(super) fn component_failed(
@@ -94,10 +97,11 @@ impl CoprocessorRun<'_> {
         plugin: &Plugin,
         stage: Stage,
         error: &CallError,
+        ends: bool,
     ) -> Result<(), RequestError> {
         let options = plugin.options();
         let cause = self.cause(stage, &format_args!("`{}`: {error}", options.name));
-        if !options.goes_on {
+        if ends || !options.goes_on {
             return Err(RequestError {
                 status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
                 cause: Some(cause),

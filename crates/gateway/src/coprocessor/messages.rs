@@ -125,7 +125,7 @@ impl CoprocessorRun<'_> {
             return Ok(Some(said));
         };
         let error = CallError::Malformed(error.to_string());
-        self.component_failed(&of.plugin, stage, &error)
+        self.component_failed(&of.plugin, stage, &error, false)
             .map(|()| None)
     }
 
@@ -164,6 +164,7 @@ impl CoprocessorRun<'_> {
                 called(HookOutcome::Failed);
                 return match error {
                     CoprocessorError::Memory => Err(no_memory()),
+                    error if error.is_ending() => Err(self.failed_to_end(stage, &error)),
                     error => self.failed(stage, &error).map(|()| None),
                 };
             }

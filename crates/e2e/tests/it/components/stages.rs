@@ -7,7 +7,10 @@ use super::{
     guest::{Guest, component},
 };
 use crate::{
-    coprocessor::ME,
+    coprocessor::{
+        ME, STAGES,
+        endings::{ENDINGS, STATUSES, status_of},
+    },
     faults::{compare, seen},
     graph::Graph,
     http_client::{Answer, post_with},
@@ -115,30 +118,58 @@ fn whatever_a_component_does_ends_its_request_or_its_fetch() {
             found.push((format!("{fault} at {hook}"), seen(&answer), expected));
         }
     }
-    for hook in HOOKS {
-        for (text, of_request, of_fetch) in [
-            ("(unreachable)", "500 PLUGIN_FAILED", "200 PLUGIN_FAILED"),
-            (
-                "(call $end (i32.const 401) @\"no\" ) (i32.const 0)",
-                "401 PLUGIN_BREAK",
-                "200 PLUGIN_BREAK",
-            ),
-        ] {
-            let is_of_fetch = hook.starts_with("subgraph");
-            let expected = if is_of_fetch { of_fetch } else { of_request };
-            let (graph, _guest) = with(&[(hook, text)], "");
-            found.push((
-                format!("{text} at {hook}"),
-                seen(&ask(&graph, &[])),
-                expected,
-            ));
-        }
+    for (hook, stage) in HOOKS.into_iter().zip(STAGES) {
+        let (graph, _guest) = with(&[(hook, "(unreachable)")], "");
+        let status = status_of(stage, 500);
+        let expected = if status == 200 {
+            "200 PLUGIN_FAILED"
+        } else {
+            "500 PLUGIN_FAILED"
+        };
+        found.push((format!("trap at {hook}"), seen(&ask(&graph, &[])), expected));
     }
     let found: Vec<_> = found
         .iter()
         .map(|(name, seen, expected)| (name.as_str(), seen.clone(), *expected))
         .collect();
     compare(&found);
+}
+
+#[test]
+fn components_end_requests_at_every_stage_with_every_status() {
+    for (hook, (stage, asks, _)) in HOOKS.into_iter().zip(ENDINGS) {
+        for status in STATUSES {
+            let text = format!(
+                "(call $set_header @\"x-of\" @\"1\" ) (call $end (i32.const {status}) @\"no\" ) (i32.const 0)"
+            );
+            let (graph, _guest) = with(&[(hook, &text)], NOTES);
+            graph
+                .service
+                .configure("accounts", |settings| settings.record = true);
+            let answer = ask(&graph, &[]);
+            assert_eq!(answer.codes(), ["PLUGIN_BREAK"], "{hook} {status}");
+            assert_eq!(answer.status, status_of(stage, status), "{hook} {status}");
+            assert_eq!(answer.json()["errors"][0]["message"], "no", "{hook}");
+            let asked = graph.service.recorded().len();
+            assert_eq!(asked, usize::from(asks), "{hook} {status}");
+        }
+    }
+}
+
+/// Whatever else goes wrong, and whatever becomes of its failures: it did not want the request to go on.
+#[test]
+fn a_component_that_asked_for_an_end_does_not_let_go_on() {
+    for (hook, stage) in HOOKS.into_iter().zip(STAGES) {
+        for text in [
+            "(call $end (i32.const 99) @\"no\" ) (i32.const 0)",
+            "(call $end (i32.const 401) @\"no\" ) (unreachable)",
+            "(call $end (i32.const 401) @\"no\" ) (i32.store8 (i32.const 64) (i32.const 1)) (i32.const 64)",
+        ] {
+            let (graph, _guest) = with(&[(hook, text)], "on_error: continue");
+            let expected = format!("{} PLUGIN_FAILED", status_of(stage, 500));
+            assert_eq!(seen(&ask(&graph, &[])), expected, "{text} at {hook}");
+        }
+    }
 }
 
 #[test]

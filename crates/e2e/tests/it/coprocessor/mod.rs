@@ -4,6 +4,7 @@
 mod changes;
 mod conditions;
 mod edges;
+pub(crate) mod endings;
 pub(crate) mod failing;
 mod languages;
 mod policies;
@@ -31,6 +32,11 @@ pub(crate) const STAGES: [&str; 8] = [
     "SupergraphResponse",
     "RouterResponse",
 ];
+
+/// Whether a stage is one of a request to a subgraph.
+pub(crate) fn is_of_subgraph(stage: &str) -> bool {
+    stage.starts_with("Subgraph")
+}
 
 /// The section of a stage in which everything is selected.
 pub(crate) fn all_of(stage: &str) -> &'static str {

@@ -15,12 +15,15 @@ mod memory;
 mod neighbours;
 mod smuggling;
 mod subgraphs;
-mod telling;
+pub(crate) mod telling;
 
 use std::fmt::Write;
 
 use crate::components::COMPONENT_FAULTS;
-use crate::coprocessor::failing::COPROCESSOR_FAULTS;
+use crate::coprocessor::{
+    endings::{ENDINGS, STATUSES, status_of},
+    failing::{COPROCESSOR_FAULTS, FAILED, FAILED_FETCH},
+};
 use crate::identity::{opaque::UNKNOWN, policies::UNDECIDED, services::FAULTS};
 use crate::scripts::SCRIPT_FAULTS;
 use crate::{http_client::Answer, subgraph_authentication};
@@ -146,15 +149,43 @@ fn the_page_of_faults_is_up_to_date() {
         let _ = writeln!(page, "| {} | {UNDECIDED} | 200 |", case.fault);
     }
     page.push_str(
-        "\n## Coprocessors\n\n\
-         A coprocessor ([coprocessors.md](coprocessors.md)) with the fault, at every stage, with `on_error: fail`; with `continue` the \
-         answer is as if it were not there. At the stages of subgraphs the fields of that request are null, and the others are answered. \
-         What it ends is answered with the status and body that it says, at each stage, with 200, 401 and 500.\n\n\
-         | fault | at a stage of a subgraph | at another stage |\n|---|---|---|\n",
+        "\n## Hooks that end a request\n\n\
+         What the client gets of what a coprocessor ([coprocessors.md](coprocessors.md)), a script ([rhai.md](rhai.md)) or a component \
+         ([components.md](components.md)) ends at a stage. The body and the headers are those that it says; if it says a text alone, an \
+         error with the code `COPROCESSOR_BREAK`, `SCRIPT_BREAK` or `PLUGIN_BREAK`. Nothing that was made of the request before goes \
+         with it, and no cache keeps it unless it says so. At a stage of a subgraph the fields of that request are null, and the \
+         others are answered. An end is no fault: the log says nothing of it, `ogive.hook.duration` counts it as `break`.\n\n\
+         | ended at | with | the client gets | subgraphs are asked | stages that see it |\n|---|---|---|---|---|\n",
     );
-    for (fault, of_request, of_fetch) in COPROCESSOR_FAULTS {
-        let _ = writeln!(page, "| {fault} | {of_fetch} | {of_request} |");
+    for (stage, asks, after) in ENDINGS {
+        for status in STATUSES {
+            let asks = if asks { "yes" } else { "no" };
+            let after: Vec<String> = after.iter().map(|stage| format!("`{stage}`")).collect();
+            let (got, after) = (status_of(stage, status), after.join(", "));
+            let _ = writeln!(page, "| `{stage}` | {status} | {got} | {asks} | {after} |");
+        }
     }
+    page.push_str(
+        "\n## Coprocessors\n\n\
+         A coprocessor ([coprocessors.md](coprocessors.md)) with the fault, at every stage, with `on_error: fail`. At the stages of \
+         subgraphs the fields of that request are null, and the others are answered; elsewhere the answer has no data, no header of \
+         the coprocessor, and `cache-control: no-store`. With `continue` the answer is as if it were not there, unless it is known not \
+         to have said that the request goes on: then it ends as with `fail`. One line of the log has the code, the stage and the \
+         reason.\n\n\
+         | fault | at a stage of a subgraph | at another stage | with `continue` |\n|---|---|---|---|\n",
+    );
+    for (fault, goes_on) in COPROCESSOR_FAULTS {
+        let goes_on = if goes_on {
+            "goes on"
+        } else {
+            "ends all the same"
+        };
+        let _ = writeln!(page, "| {fault} | {FAILED_FETCH} | {FAILED} | {goes_on} |");
+    }
+    let _ = writeln!(
+        page,
+        "| says a body of another kind, where it is read as GraphQL | {FAILED_FETCH} | {FAILED} | goes on |"
+    );
     page.push_str(
         "\n## Scripts\n\n\
          A script ([rhai.md](rhai.md)) that does this, at every stage. At the stages of subgraphs the fields of that request are null, and \
@@ -168,7 +199,7 @@ fn the_page_of_faults_is_up_to_date() {
         "\n## Components\n\n\
          A WebAssembly component ([components.md](components.md)) that does this. At the stages of subgraphs the fields of that request \
          are null, and the others are answered; other requests are served as ever. With `on_error: continue` what it fails at goes on \
-         as if it had not been called.\n\n\
+         as if it had not been called, unless it had asked for an end.\n\n\
          | fault | at a stage of a subgraph | at another stage |\n|---|---|---|\n",
     );
     for (fault, _, of_request, of_fetch) in COMPONENT_FAULTS {

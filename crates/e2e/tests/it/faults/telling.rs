@@ -36,7 +36,7 @@ impl Write for Kept {
     }
 }
 
-fn listen() {
+pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         tracing_subscriber::fmt()
@@ -50,7 +50,7 @@ fn listen() {
 }
 
 /// The lines about a request, and their fields.
-fn told(id: &str) -> Vec<Value> {
+pub(crate) fn told(id: &str) -> Vec<Value> {
     let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
     let mine = |line: &&Value| line["fields"]["request_id"] == id;
     lines.iter().filter(mine).cloned().collect()
