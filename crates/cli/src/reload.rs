@@ -14,6 +14,7 @@ use std::{
 use anyhow::Result;
 use ogive_config::{CedarOptions, Config};
 use ogive_gateway::Gateway;
+use ogive_script::Program;
 use ogive_sources::{FileLooks, FirstLook, SourceEvent, SourceKind, SourceResult, told};
 use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -185,6 +186,9 @@ impl Reloading {
         let cedar = self.config.authorization.policies.cedar.as_ref();
         let policies = cedar.into_iter().flat_map(CedarOptions::files);
         let plugins = self.config.plugins.iter().map(|plugin| &plugin.path);
+        let rhai = &self.config.rhai;
+        let scripts = rhai.scripts.iter();
+        let scripts = scripts.flat_map(|folder| Program::watched(folder, &rhai.main));
         let config = self.arguments.config_path();
         config
             .into_iter()
@@ -192,6 +196,7 @@ impl Reloading {
             .chain(manifests)
             .chain(policies.map(PathBuf::from))
             .chain(plugins.map(PathBuf::from))
+            .chain(scripts)
             .chain(self.arguments.secrets())
             .collect()
     }

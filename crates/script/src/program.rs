@@ -2,7 +2,7 @@
 
 use std::{
     cell::Cell,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -69,6 +69,12 @@ impl Program {
         engine.set_module_resolver(FileModuleResolver::new_with_path(folder));
         let ast = engine.compile_into_self_contained(&Scope::new(), &text);
         let ast = ast.map_err(|error| ProgramError(format!("`{}`: {error}", path.display())))?;
+        let imported = ast.resolver().map(|resolver| resolver.paths());
+        if let Some(outside) = imported.into_iter().flatten().find(|name| !is_within(name)) {
+            return Err(ProgramError(format!(
+                "`{outside}` is imported from outside of the folder `{folder}`, where nobody looks whether it changes"
+            )));
+        }
         let mut all = vec![(main.to_owned(), text)];
         for file in files(Path::new(folder))? {
             if file != path {
@@ -81,6 +87,17 @@ impl Program {
             limits,
             files: all,
         })
+    }
+
+    /// The files that it is read from, for those who look whether they change. Of a folder that cannot be read: the folder.
+    pub fn watched(folder: &str, main: &str) -> Vec<PathBuf> {
+        let folder = Path::new(folder);
+        let mut all = files(folder).unwrap_or_else(|_| vec![folder.to_owned()]);
+        let main = folder.join(main);
+        if !all.contains(&main) {
+            all.push(main);
+        }
+        all
     }
 
     /// Whether a word stands in it anywhere, be it in a comment.
@@ -99,7 +116,17 @@ fn read(path: &Path) -> Result<String, ProgramError> {
     })
 }
 
-/// The scripts of a folder and the folders in it, in order of their names.
+/// Whether a module comes from the folder of the scripts, and from a file that is looked at.
+fn is_within(name: &str) -> bool {
+    Path::new(name).components().all(|part| match part {
+        Component::Normal(part) => !part.as_encoded_bytes().starts_with(b"."),
+        Component::CurDir => true,
+        _ => false,
+    })
+}
+
+/// The scripts of a folder and the folders in it, in order of their names. Hidden ones are none: editors and mounted volumes keep
+/// theirs there.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, ProgramError> {
     let (mut open, mut out) = (vec![folder.to_owned()], Vec::new());
     while let Some(folder) = open.pop() {
@@ -111,6 +138,10 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, ProgramError> {
         };
         for entry in std::fs::read_dir(&folder).map_err(fail)? {
             let path = entry.map_err(fail)?.path();
+            let name = path.file_name().unwrap_or_default();
+            if name.as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
             if path.is_dir() {
                 open.push(path);
             } else if path

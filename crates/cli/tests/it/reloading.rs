@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{Read as _, Write as _},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -11,10 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ogive_testbase::subgraph::{self, ManualSubgraph};
+use ogive_testbase::subgraph::{self, ManualSubgraph, StubSubgraph};
 
 use crate::{
-    process::{Running, address, answer, ask, demo, file, subgraphs},
+    process::{Running, address, answer, ask, demo, file, folder, run, subgraphs},
     refusals::pipe,
 };
 
@@ -159,6 +159,211 @@ fn watched_files_are_reloaded_and_options_take_hold() {
         answer(ask(&gateway, "POST", "/graphql", QUERY)),
         (200, ANSWER.into())
     );
+}
+
+/// Asks over and over while something is reloaded, and fails if an answer is not that of every request.
+struct Load {
+    stop: Arc<AtomicBool>,
+    asked: Arc<AtomicUsize>,
+    clients: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Load {
+    fn on(gateway: &str) -> Load {
+        let (stop, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let clients = (0..3).map(|_| {
+            let (gateway, stop, asked) =
+                (gateway.to_owned(), Arc::clone(&stop), Arc::clone(&asked));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let found = answer(ask(&gateway, "POST", "/graphql", QUERY));
+                    assert_eq!(found, (200, ANSWER.into()));
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        });
+        Load {
+            clients: clients.collect(),
+            stop,
+            asked,
+        }
+    }
+    /// Waits until more requests were answered.
+    fn goes_on(&self) {
+        let before = self.asked.load(Ordering::Relaxed);
+        while self.asked.load(Ordering::Relaxed) < before + 5
+            && !self
+                .clients
+                .iter()
+                .any(std::thread::JoinHandle::is_finished)
+        {
+            std::thread::yield_now();
+        }
+    }
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().expect("no request fails");
+        }
+    }
+}
+
+/// A script of the folder, one that it imports, one that is new, one that is gone: all are looked at like any other file.
+#[test]
+fn watched_scripts_and_what_they_import_are_reloaded_under_load() {
+    let (_mock, urls) = subgraphs();
+    let rhai = folder().join("watched-rhai");
+    let _ = fs::remove_dir_all(&rhai);
+    fs::create_dir_all(rhai.join("more")).unwrap();
+    let write = |name: &str, text: &str| replace(&rhai.join(name).to_string_lossy(), text);
+    let main = |by: &str| {
+        format!(
+            "import \"more/said\" as said;\n\
+             fn router_service(service) {{ service.map_response(|response| {{ \
+             response.headers[\"x-said\"] = said::word() + {by}; }}); }}\n"
+        )
+    };
+    write("more/said.rhai", "fn word() { \"a\" }\n");
+    write("main.rhai", &main("\"1\""));
+    let config = format!(
+        "listen: 127.0.0.1:0\n{urls}hot_reload: {{ enabled: true, interval: 10ms }}\n\
+         rhai: {{ scripts: '{}', limits: {{ timeout: 60s }} }}\n",
+        rhai.display()
+    );
+    let config = file("scripted.yaml", config);
+    let supergraph = demo("supergraph.graphql");
+    let mut serve = Running::start(&["serve", "-c", &config, "-s", &supergraph]);
+    let gateway = address(&serve.logged("serving http://"));
+    let said = || {
+        let mut text = String::new();
+        let mut stream = ask(&gateway, "POST", "/graphql", QUERY);
+        stream.read_to_string(&mut text).unwrap();
+        let mut lines = text.lines();
+        let line = lines.find_map(|line| line.strip_prefix("x-said: "));
+        line.unwrap_or("").to_owned()
+    };
+    assert_eq!(said(), "a1");
+    let load = Load::on(&gateway);
+    write("main.rhai", &main("\"2\""));
+    serve.logged("main.rhai` has changed: reloaded");
+    assert_eq!(said(), "a2");
+    write("more/said.rhai", "fn word() { \"b\" }\n");
+    serve.logged("said.rhai` has changed: reloaded");
+    assert_eq!(said(), "b2");
+    load.goes_on();
+    // What cannot be used changes nothing, be it imported or not.
+    write("more/said.rhai", "fn word() {");
+    serve.logged("said.rhai` has changed: reload refused");
+    assert_eq!(said(), "b2");
+    write("more/said.rhai", "fn word() { \"c\" }\n");
+    serve.logged("said.rhai` has changed: reloaded");
+    write("new.rhai", "fn unused() { }\n");
+    serve.logged("new.rhai` has changed: reloaded");
+    load.goes_on();
+    fs::remove_file(rhai.join("new.rhai")).unwrap();
+    serve.logged("have changed: reloaded");
+    assert_eq!(said(), "c2");
+    load.end();
+}
+
+/// Another URL, other stages, none at all, and again: requests in flight end with the one that they began with.
+#[test]
+fn coprocessors_are_reconfigured_under_load() {
+    let (_mock, urls) = subgraphs();
+    let coprocessors = [0, 1].map(|_| StubSubgraph::answering(200, "", "{}"));
+    let config = |more: &str| {
+        format!(
+            "listen: 127.0.0.1:0\n{urls}hot_reload: {{ enabled: true, interval: 10ms }}\n{more}\n"
+        )
+    };
+    let with = |number: usize, stages: &str| {
+        let url = coprocessors[number].url();
+        config(&format!(
+            "coprocessor: {{ url: '{url}', timeout: 60s, {stages} }}"
+        ))
+    };
+    let path = file("reconfigured.yaml", config(""));
+    let supergraph = demo("supergraph.graphql");
+    let mut serve = Running::start(&["serve", "-c", &path, "-s", &supergraph]);
+    let gateway = address(&serve.logged("serving http://"));
+    let load = Load::on(&gateway);
+    let response = "router: { response: { headers: true } }";
+    for (number, stages, is_good) in [
+        (0, response, true),
+        (1, response, true),
+        (
+            1,
+            "router: { response: { headers: true, } }, nowhere: true",
+            false,
+        ),
+        (
+            0,
+            "router: { response: { headers: true, body: true } }",
+            true,
+        ),
+        (
+            1,
+            "subgraph: { all: { request: { body: true }, response: { headers: true } } }",
+            true,
+        ),
+        (
+            0,
+            "supergraph: { response: { headers: true, body: true } }",
+            true,
+        ),
+    ] {
+        let before = coprocessors[number].asked();
+        replace(&path, &with(number, stages));
+        let outcome = if is_good {
+            "reloaded"
+        } else {
+            "reload refused"
+        };
+        let line = serve.logged("reconfigured.yaml` has changed: ");
+        assert!(line.contains(outcome), "{line}");
+        load.goes_on();
+        assert!(coprocessors[number].asked() > before, "{stages}");
+    }
+    replace(&path, &config("limits: { max_depth: 20 }"));
+    serve.logged("has changed: reloaded");
+    load.goes_on();
+    load.end();
+}
+
+/// What is to be kept from callers is there, or the supergraph is not served.
+#[test]
+fn a_supergraph_without_a_field_that_is_redacted_is_refused() {
+    let schema = fs::read_to_string(demo("supergraph.graphql")).unwrap();
+    let supergraph = file("redacted.graphql", &schema);
+    let (_mock, urls) = subgraphs();
+    let config = |field: &str| {
+        format!(
+            "listen: 127.0.0.1:0\nsupergraph: {{ path: '{supergraph}' }}\n{urls}\
+             hot_reload: {{ enabled: true, interval: 10ms }}\n\
+             authorization: {{ directives: enforce, redact: [{{ fields: [{field}] }}] }}\n"
+        )
+    };
+    let bad = file("redacting-nothing.yaml", config("Person.town"));
+    for command in [&["serve", "-c"][..], &["config", "validate"]] {
+        let arguments = [command, &[&bad]].concat();
+        let (code, _, error) = run(&arguments);
+        assert_eq!(code, Some(1), "{error}");
+        let wanted =
+            "error[REDACTION_UNUSABLE]: `authorization.redact` mentions the field `Person.town`";
+        assert!(error.contains(wanted), "{error}");
+    }
+    let good = file("redacting.yaml", config("Person.city"));
+    let mut serve = Running::start(&["serve", "-c", &good]);
+    let gateway = address(&serve.logged("serving http://"));
+    replace(
+        &supergraph,
+        &schema.replace("  city: String", "  town: String"),
+    );
+    let line = serve.logged("reload refused");
+    assert!(line.contains("`Person.city`"), "{line}");
+    let asked = r#"{"query":"{ me { city } }"}"#;
+    let (status, body) = answer(ask(&gateway, "POST", "/graphql", asked));
+    assert!(status == 200 && body.contains("\"city\":null"), "{body}");
 }
 
 /// A read that waits would end all reloads.

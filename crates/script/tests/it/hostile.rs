@@ -128,8 +128,49 @@ fn scripts_that_cannot_be_used_are_refused() {
         let error = Program::read(path, "main.rhai", Limits::default()).unwrap_err();
         assert!(error.to_string().contains(why), "{text}: {error}");
     }
+    // Nobody would look whether it changes.
+    let elsewhere = Folder::with(&[("other.rhai", "fn word() { 1 }")]);
+    let name = elsewhere.0.file_name().unwrap().to_str().unwrap();
+    let text =
+        format!("import \"../{name}/other\" as other;\nfn supergraph_service(service) {{ }}");
+    let folder = Folder::with(&[("main.rhai", &text)]);
+    let error = Program::read(folder.0.to_str().unwrap(), "main.rhai", Limits::default());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("outside of the folder"), "{error}");
     let folder = Folder::with(&[("main.rhai", "fn supergraph_service(service) { nothing(); }")]);
     let program = folder.program(Limits::default());
     assert!(ogive_script::Scripts::start(&program, String::new).is_err());
     assert!(Program::read("/nowhere", "main.rhai", Limits::default()).is_err());
+}
+
+#[test]
+fn every_script_of_a_folder_is_watched_but_hidden_ones() {
+    let folder = Folder::with(&[
+        ("main.rhai", ""),
+        ("b.rhai", ""),
+        (".#main.rhai", "fn"),
+        ("c.txt", ""),
+    ]);
+    std::fs::create_dir(folder.0.join("d")).unwrap();
+    std::fs::write(folder.0.join("d/e.rhai"), "").unwrap();
+    let path = folder.0.to_str().unwrap();
+    let watched = |main: &str| {
+        let all = Program::watched(path, main);
+        let names = all.iter().map(|file| file.strip_prefix(path).unwrap());
+        names
+            .map(|name| name.display().to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(watched("main.rhai"), ["b.rhai", "d/e.rhai", "main.rhai"]);
+    assert_eq!(
+        watched("entry"),
+        ["b.rhai", "d/e.rhai", "main.rhai", "entry"]
+    );
+    assert!(Program::read(path, "main.rhai", Limits::default()).is_ok());
+    // One that is gone is told as any file that is.
+    let nowhere = std::path::Path::new("/nowhere");
+    assert_eq!(
+        Program::watched("/nowhere", "main.rhai"),
+        [nowhere, &nowhere.join("main.rhai")]
+    );
 }
