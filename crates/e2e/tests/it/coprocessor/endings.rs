@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Coprocessed, EVERYTHING, ME, STAGES, all_of, is_of_subgraph, playing};
-use crate::http_client::Answer;
+use crate::{faults::telling, http_client::Answer};
 
 /// The statuses that requests are ended with.
 pub(crate) const STATUSES: [u16; 3] = [200, 401, 500];
@@ -50,6 +50,7 @@ fn is_kept_by_nobody(stage: &str, answer: &Answer) {
 
 #[test]
 fn requests_end_at_every_stage_with_every_status() {
+    telling::listen();
     for on_error in ["fail", "continue"] {
         for (stage, asks, _) in ENDINGS {
             for status in STATUSES {
@@ -61,12 +62,20 @@ fn requests_end_at_every_stage_with_every_status() {
                     })
                 });
                 let more = format!("on_error: {on_error}\n  {}", all_of(stage));
-                let shown = "include_subgraph_errors: { all: true }\n";
+                let shown = "include_subgraph_errors: { all: true }\ntelemetry: { request_id: { enabled: true } }\n";
                 let with = Coprocessed::with(coprocessor, &more, shown);
                 with.graph
                     .service
                     .configure("accounts", |settings| settings.record = true);
-                let answer = with.ask(ME, &[]);
+                let id = format!("told-end-{on_error}-{stage}-{status}");
+                let answer = with.ask(ME, &[("x-request-id", &id)]);
+                // At a stage of a subgraph it is told as an error of the subgraph would be.
+                let lines = telling::told(&id);
+                assert_eq!(
+                    lines.len(),
+                    usize::from(is_of_subgraph(stage)),
+                    "{lines:#?}"
+                );
                 assert_eq!(answer.codes(), ["ENDED"], "{stage} {status}");
                 assert_eq!(answer.status, status_of(stage, status), "{stage} {status}");
                 let said = (!is_of_subgraph(stage)).then_some("1");

@@ -154,7 +154,8 @@ fn the_page_of_faults_is_up_to_date() {
          ([components.md](components.md)) ends at a stage. The body and the headers are those that it says; if it says a text alone, an \
          error with the code `COPROCESSOR_BREAK`, `SCRIPT_BREAK` or `PLUGIN_BREAK`. Nothing that was made of the request before goes \
          with it, and no cache keeps it unless it says so. At a stage of a subgraph the fields of that request are null, and the \
-         others are answered. An end is no fault: the log says nothing of it, `ogive.hook.duration` counts it as `break`.\n\n\
+         others are answered. An end is no fault: the log says no more of it than of an error that a \
+         subgraph answers, and nothing at the other stages; `ogive.hook.duration` counts it as `break`.\n\n\
          | ended at | with | the client gets | subgraphs are asked | stages that see it |\n|---|---|---|---|---|\n",
     );
     for (stage, asks, after) in ENDINGS {
