@@ -14,6 +14,9 @@ pub struct Failure {
     /// Whether the same request may be sent again at once. Not what [`ErrorCode::is_transient`] says, which holds for whoever
     /// comes back later.
     pub may_retry: bool,
+    /// Whether whoever was asked did answer, and the answer is refused for what the client has asked for: nobody is left
+    /// alone for that.
+    pub is_answered: bool,
 }
 
 impl Failure {
@@ -24,6 +27,7 @@ impl Failure {
             message: message.into(),
             detail: detail.into(),
             may_retry: false,
+            is_answered: false,
         }
     }
     /// The same, after which the same request may be sent again.
@@ -31,6 +35,14 @@ impl Failure {
     pub fn retried(self) -> Self {
         Failure {
             may_retry: true,
+            ..self
+        }
+    }
+    /// The same, which is not held against whoever was asked.
+    #[must_use]
+    pub fn answered(self) -> Self {
+        Failure {
+            is_answered: true,
             ..self
         }
     }

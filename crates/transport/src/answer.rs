@@ -101,7 +101,8 @@ impl<'e> Intake<'e> {
         self.limit
     }
 
-    /// The answer will have at least so many bytes.
+    /// The answer will have at least so many bytes. How many is up to what a client asks for, so one that is too large is
+    /// not held against the subgraph.
     pub(crate) fn announced(&self, bytes: u64) -> Result<(), Failure> {
         if bytes <= self.limit as u64 {
             return Ok(());
@@ -111,7 +112,7 @@ impl<'e> Intake<'e> {
             "the answer is larger than {} bytes: see `response_max_bytes`",
             self.limit
         );
-        Err(failed(HTTP_ERROR, &self.endpoint.name, what, detail))
+        Err(failed(HTTP_ERROR, &self.endpoint.name, what, detail).answered())
     }
 
     /// So many bytes of it have come altogether. Gives other requests a turn now and then.
@@ -208,10 +209,13 @@ pub(crate) async fn decoded(
         Err(DecodeError::TooLarge) if limit < most => {
             return Err(over_budget(&endpoint.name, budget));
         }
-        Err(DecodeError::TooLarge) => (
-            "the answer is too large",
-            format!("the decoded answer is larger than {limit} bytes: see `response_max_bytes`"),
-        ),
+        Err(DecodeError::TooLarge) => {
+            let what = "the answer is too large";
+            let detail = format!(
+                "the decoded answer is larger than {limit} bytes: see `response_max_bytes`"
+            );
+            return Err(failed(HTTP_ERROR, &endpoint.name, what, detail).answered());
+        }
         Err(DecodeError::Malformed(why)) => (
             "the answer cannot be decoded",
             format!("it is no {}: {why}", encoding.name()),

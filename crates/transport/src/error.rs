@@ -41,13 +41,14 @@ pub(crate) fn over_budget(subgraph: &str, budget: &Budget<'_>) -> Failure {
 
 /// Whether a subgraph did answer, or was not asked: it is not left alone for that.
 pub(crate) fn is_no_fault_of_subgraph(error: &Failure) -> bool {
-    matches!(
-        error.code,
-        REQUEST_MEMORY
-            | codes::SUBREQUEST_CREDENTIALS_UNAVAILABLE
-            | codes::EVENT_ARGUMENT_INVALID
-            | codes::SUBREQUEST_STREAM_REFUSED
-    )
+    error.is_answered
+        || matches!(
+            error.code,
+            REQUEST_MEMORY
+                | codes::SUBREQUEST_CREDENTIALS_UNAVAILABLE
+                | codes::EVENT_ARGUMENT_INVALID
+                | codes::SUBREQUEST_STREAM_REFUSED
+        )
 }
 
 /// An error with its causes, for operators.

@@ -1,6 +1,7 @@
 //! The seam to the executor: one client request's view of the subgraphs.
 
 mod hooked;
+mod subscribe;
 
 use std::{
     cell::{Cell, OnceCell},
@@ -12,15 +13,15 @@ use std::{
 use http::{HeaderMap, HeaderValue};
 use ogive_base::Reservation;
 use ogive_execute::{
-    ErrorRules, EventStream, EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan,
-    SubgraphRequest, Transport, TransportFuture, no_events,
+    ErrorRules, EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan,
+    SubgraphRequest, Transport, TransportFuture,
 };
 use ogive_failure::{ErrorCode, codes};
 use tokio::time::Instant;
 
 use crate::{
     Answered, CallerContext, Client, Collected, Endpoint, FetchAdmission, FetchHook, Observer,
-    Reporter, ResponseHeaderRules, ServiceRequest, SubgraphService,
+    Reporter, ServiceRequest,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
@@ -30,11 +31,11 @@ use crate::{
         BREAKER_OPEN, HTTP_ERROR, REDIRECT, REQUEST_MEMORY, TIMEOUT, failed,
         is_no_fault_of_subgraph, over_budget,
     },
-    events::{self, SubscribeRequest},
     exchange::{Outcome, RequestKey, SharedOutcome},
     extensions::extended,
     headers::is_hop_by_hop,
     http1::request::{Headers, binds},
+    resilience::Permit,
     response_headers::SettledRules,
     sign::{self, CREDENTIALS_UNAVAILABLE, Renewal},
     upload::{Attachment, Files},
@@ -46,6 +47,8 @@ struct Prepared<'p> {
     outgoing: &'p Outgoing<'p>,
     request: SubgraphRequest,
     deadline: Instant,
+    /// Whether the subgraph is to blame if nothing has come by then: see [`RequestTransport::time_for`].
+    is_own_time: bool,
     /// Its number with the observer.
     watched: Option<u32>,
     /// Who looks at the answer while it arrives.
@@ -59,6 +62,7 @@ pub struct RequestTransport<'a> {
     client_headers: &'a HeaderMap,
     caller: Option<&'a dyn CallerContext>,
     deadline: Option<Instant>,
+    began: Instant,
     outgoing: Box<[OnceCell<Outgoing<'a>>]>,
     /// What the answers' headers add to the client's response; `None` where no endpoint has rules for them.
     collected: Option<Collected>,
@@ -169,6 +173,7 @@ impl<'a> RequestTransport<'a> {
             client_headers,
             caller: None,
             deadline,
+            began: Instant::now(),
             outgoing: endpoints.iter().map(|_| OnceCell::new()).collect(),
             collected: endpoints
                 .iter()
@@ -336,6 +341,19 @@ impl RequestTransport<'_> {
         Some((outgoing.endpoint, outgoing))
     }
 
+    /// Until when a request that is sent now has to be answered, and whether the subgraph is to blame if it is not: it has
+    /// all of its own timeout, or nearly all the time of the whole client request, where that is less. Another subgraph that
+    /// was slow says nothing about this one.
+    fn time_for(&self, endpoint: &Endpoint, now: Instant) -> (Instant, bool) {
+        let own = now + endpoint.traffic.timeout;
+        let Some(deadline) = self.deadline.filter(|deadline| *deadline < own) else {
+            return (own, true);
+        };
+        let whole = deadline.saturating_duration_since(self.began);
+        let left = deadline.saturating_duration_since(now);
+        (deadline, left * 10 >= whole * 9)
+    }
+
     /// Whether a subgraph was told who asks, or what the client is told of its answer depends on that.
     fn tells_who_asks(&self) -> bool {
         let mut asked = self.endpoints.iter().zip(&self.outgoing);
@@ -457,14 +475,14 @@ impl RequestTransport<'_> {
             attachment,
             &self.budget,
         );
-        let exchanged = match tokio::time::timeout_at(deadline, upload).await {
-            Ok(exchanged) => exchanged,
-            Err(_) => Err(failed(
+        let Ok(exchanged) = tokio::time::timeout_at(deadline, upload).await else {
+            // Says nothing about the subgraph: the client decides how fast its files come.
+            return Err(failed(
                 TIMEOUT,
                 &endpoint.name,
                 "the upload took too long",
                 "no whole answer before the time for requests with files was over",
-            )),
+            ));
         };
         // What the client did wrong says nothing about the subgraph.
         if exchanged
@@ -532,7 +550,9 @@ impl RequestTransport<'_> {
                 Err(_) => Err(too_slow(endpoint)),
             }
         };
-        chosen.done(is_well(&exchanged));
+        if let Some(is_well) = verdict(request, &exchanged) {
+            chosen.done(is_well);
+        }
         exchanged
     }
 
@@ -554,10 +574,14 @@ impl RequestTransport<'_> {
         if !endpoint.health.withdraw_hedge() {
             return false;
         }
-        match self.admission {
-            None => true,
-            Some(admission) => admission.admit(&endpoint.name).await.is_ok(),
+        let Some(admission) = self.admission else {
+            return true;
+        };
+        let is_admitted = admission.admit(&endpoint.name).await.is_ok();
+        if !is_admitted {
+            endpoint.health.give_back_hedge();
         }
+        is_admitted
     }
 
     /// One try, and after some time a second one beside it.
@@ -599,6 +623,19 @@ impl RequestTransport<'_> {
         exchanged
     }
 
+    /// Whether a try may be sent: there is what proves the gateway, rates have some left, and the subgraph is not left alone.
+    async fn permitted<'p>(&self, request: &Prepared<'p>) -> Result<Permit<'p>, Failure> {
+        let endpoint = request.endpoint;
+        if endpoint.signer.is_some() {
+            Box::pin(sign::ready(endpoint, request.deadline)).await?;
+        }
+        if let Some(admission) = self.admission {
+            Box::pin(self.admit(admission, endpoint)).await?;
+        }
+        let permit = endpoint.health.admit(endpoint.traffic.breaker);
+        permit.ok_or_else(|| left_alone(endpoint))
+    }
+
     /// Sends a request, and once more if it failed, may succeed and policy and budget allow it.
     async fn tries(&self, request: &Prepared<'_>) -> Outcome {
         let endpoint = request.endpoint;
@@ -615,20 +652,23 @@ impl RequestTransport<'_> {
         let mut attempt = 0;
         let mut avoid = None;
         let mut renewal = Renewal::of(endpoint);
+        let mut is_withdrawn = false;
         loop {
-            if endpoint.signer.is_some() {
-                Box::pin(sign::ready(endpoint, request.deadline)).await?;
-            }
-            if let Some(admission) = self.admission {
-                Box::pin(self.admit(admission, endpoint)).await?;
-            }
-            let Some(permit) = health.admit(traffic.breaker) else {
-                return Err(left_alone(endpoint));
+            let permit = match self.permitted(request).await {
+                Ok(permit) => permit,
+                Err(refused) => {
+                    if is_withdrawn {
+                        health.give_back();
+                    }
+                    return Err(refused);
+                }
             };
+            is_withdrawn = false;
             let chosen = replicas.choose(avoid);
             avoid = Some(chosen.index());
             let exchanged = self.hedged(request, (replicas, chosen)).await;
-            if permit.done(is_well(&exchanged)) {
+            let verdict = verdict(request, &exchanged);
+            if verdict.is_some_and(|is_well| permit.done(is_well)) {
                 tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
             }
             if let (Some(renewal), Ok(exchanged)) = (&mut renewal, &exchanged)
@@ -649,12 +689,16 @@ impl RequestTransport<'_> {
             let wait = retry
                 .filter(|retry| may_retry && attempt < retry.attempts)
                 .and_then(|retry| health.withdraw(&retry, attempt))
-                .map(|wait| wait.max(at_least.unwrap_or_default()))
-                // An answer that comes too late helps nobody. (A subgraph may ask for longer than clocks can say.)
-                .filter(|wait| *wait < request.deadline.saturating_duration_since(Instant::now()));
+                .map(|wait| wait.max(at_least.unwrap_or_default()));
             let Some(wait) = wait else {
                 return exchanged;
             };
+            // An answer that comes too late helps nobody. (A subgraph may ask for longer than clocks can say.)
+            if wait >= request.deadline.saturating_duration_since(Instant::now()) {
+                health.give_back();
+                return exchanged;
+            }
+            is_withdrawn = true;
             attempt += 1;
             tracing::debug!(
                 subgraph = &*endpoint.name,
@@ -695,16 +739,22 @@ async fn serviced(request: &Prepared<'_>, error: Failure) -> Outcome {
         Ok(answered) => answered,
         Err(_) => Err(too_slow(endpoint)),
     };
-    if permit.done(answered.as_ref().err().is_none_or(is_no_fault_of_subgraph)) {
-        tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
-    }
-    answered.map(|response| Exchanged {
+    let answered = answered.map(|response| Exchanged {
         response,
         retry_after: None,
         headers: HeaderMap::new(),
         personal: false,
         echoes: Vec::new(),
-    })
+    });
+    let verdict = match &answered {
+        // Whatever its status is.
+        Ok(_) => Some(true),
+        Err(_) => verdict(request, &answered),
+    };
+    if verdict.is_some_and(|is_well| permit.done(is_well)) {
+        tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
+    }
+    answered
 }
 
 fn replicas(endpoint: &Endpoint) -> Result<&Replicas, Failure> {
@@ -742,6 +792,15 @@ fn is_of_subgraph(code: ErrorCode) -> bool {
     matches!(code, HTTP_ERROR | TIMEOUT | REDIRECT)
 }
 
+/// What a request says about its subgraph: nothing, if only the client's time was over.
+fn verdict(request: &Prepared<'_>, exchanged: &Outcome) -> Option<bool> {
+    let is_cut = |error: &Failure| {
+        error.code == TIMEOUT && !request.is_own_time && Instant::now() >= request.deadline
+    };
+    let says = !exchanged.as_ref().is_err_and(is_cut);
+    says.then(|| is_well(exchanged))
+}
+
 fn is_well(exchanged: &Result<Exchanged, Failure>) -> bool {
     match exchanged {
         Ok(exchanged) => exchanged.response.status < 500,
@@ -776,8 +835,7 @@ impl RequestTransport<'_> {
             }
             let _sent = Sent(memory, request.body.len());
             let now = Instant::now();
-            let own = now + endpoint.traffic.timeout;
-            let deadline = self.deadline.map_or(own, |d| d.min(own));
+            let (deadline, is_own_time) = self.time_for(endpoint, now);
             let number = self.collected.as_ref().map_or(0, Collected::sent);
             let watched = self.observer.map(|o| o.asked(request.subgraph));
             let attachment = self.files.and_then(|files| files.attach(&request.body));
@@ -790,13 +848,14 @@ impl RequestTransport<'_> {
                         outgoing,
                         request,
                         deadline,
+                        is_own_time,
                         watched,
                         ahead,
                     };
                     self.shared(&request).await
                 }
                 Some(attachment) => {
-                    let deadline = self.deadline.unwrap_or(own);
+                    let deadline = self.deadline.unwrap_or(deadline);
                     let uploaded =
                         self.uploaded(endpoint, outgoing, attachment, (deadline, watched));
                     Box::pin(uploaded).await
@@ -837,103 +896,6 @@ impl RequestTransport<'_> {
             }
             result.map(|exchanged| exchanged.response)
         })
-    }
-}
-
-impl RequestTransport<'_> {
-    async fn subscribed(&self, request: SubgraphRequest) -> Result<EventStream<'_>, Failure> {
-        let known = self.outgoing(request.subgraph);
-        if let Some((endpoint, _)) = known
-            && let Some(service) = &endpoint.service
-        {
-            return self.subscribed_to(&**service, endpoint, request).await;
-        }
-        let known = known.and_then(|(endpoint, common)| {
-            let source = endpoint.events.as_deref()?;
-            Some((endpoint, common, source))
-        });
-        let Some((endpoint, common, source)) = known else {
-            return Err(no_events());
-        };
-        let mut own = HeaderMap::new();
-        let watched = self.observer.map(|o| o.asked(request.subgraph));
-        if let (Some(observer), Some(number)) = (self.observer, watched) {
-            observer.sending(number, &mut own);
-        }
-        let asked = match &common.extensions {
-            None => request.body,
-            Some(extensions) => extended(&request.body, extensions),
-        };
-        let body = match &endpoint.signer {
-            None => asked,
-            Some(signer) => {
-                let signed = sign::body(&**signer, endpoint, &asked);
-                let signed = signed?;
-                signed.unwrap_or(asked)
-            }
-        };
-        let subgraph = request.subgraph;
-        let wanted = SubscribeRequest {
-            names: &self.client.names,
-            endpoint,
-            source,
-            headers: &common.headers,
-            own,
-            body,
-            deadline: self.deadline,
-            on_loss: Box::new(move |error| self.lost(subgraph, error)),
-        };
-        let shared = (&self.client.sockets, &self.client.callbacks);
-        let opened = events::subscribe(shared, wanted).await;
-        if let (Some(observer), Some(number)) = (self.observer, watched) {
-            let answered = match &opened {
-                Ok(_) => Answered::Status(200, 0),
-                Err(error) => Answered::Failed(error.code),
-            };
-            observer.answered(number, answered);
-        }
-        opened
-    }
-
-    /// Subscribes to what stands in for a subgraph without URL.
-    async fn subscribed_to<'s>(
-        &'s self,
-        service: &'s dyn SubgraphService,
-        endpoint: &'s Endpoint,
-        request: SubgraphRequest,
-    ) -> Result<EventStream<'s>, Failure> {
-        let now = Instant::now();
-        let own = endpoint.traffic.timeout;
-        let left = self.deadline.map(|at| at.saturating_duration_since(now));
-        let within = left.map_or(own, |left| left.min(own));
-        let subgraph = request.subgraph;
-        let watched = self.observer.map(|o| o.asked(subgraph));
-        let permit = endpoint.health.admit(endpoint.traffic.breaker);
-        let permit = permit.ok_or_else(|| left_alone(endpoint))?;
-        let opening = service.subscribe(ServiceRequest {
-            request,
-            within,
-            bytes_max: endpoint.traffic.response_bytes_refused(),
-            on_loss: Box::new(move |error| self.lost(subgraph, error)),
-        });
-        let opened = match tokio::time::timeout(within, opening).await {
-            Ok(opened) => opened,
-            Err(_) => Err(too_slow(endpoint)),
-        };
-        permit.done(opened.as_ref().err().is_none_or(is_no_fault_of_subgraph));
-        if let (Some(observer), Some(number)) = (self.observer, watched) {
-            let answered = match &opened {
-                Ok(_) => Answered::Status(200, 0),
-                Err(error) => Answered::Failed(error.code),
-            };
-            observer.answered(number, answered);
-        }
-        opened
-    }
-
-    /// A stream of events was lost, and is going to be opened again: nobody knows what happened meanwhile.
-    fn lost(&self, subgraph: u32, error: &Failure) {
-        self.failed(&FailureReport::of(subgraph, error));
     }
 }
 

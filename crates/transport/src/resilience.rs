@@ -213,6 +213,11 @@ impl Health {
 }
 
 impl Health {
+    /// A further try that was withdrawn is not made.
+    pub(crate) fn give_back(&self) {
+        let mut state = self.state();
+        state.budget = (state.budget + 100).min(BUDGET_MAX);
+    }
     /// How long to wait for an answer before asking a second time; `None` until that is known.
     pub(crate) fn hedge_after(&self, hedge: &Hedge) -> Option<Duration> {
         let mut state = self.state();
@@ -226,6 +231,11 @@ impl Health {
         let rest = state.hedges.checked_sub(100);
         state.hedges = rest.unwrap_or(state.hedges);
         rest.is_some()
+    }
+    /// One that was withdrawn is not made.
+    pub(crate) fn give_back_hedge(&self) {
+        let mut state = self.state();
+        state.hedges = (state.hedges + 100).min(HEDGES_MAX);
     }
     /// How long a query took that was answered well.
     pub(crate) fn answered(&self, latency: Duration) {

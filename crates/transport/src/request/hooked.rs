@@ -112,8 +112,7 @@ impl RequestTransport<'_> {
         }
         let _sent = Sent(memory, request.body.len());
         let now = Instant::now();
-        let own = now + endpoint.traffic.timeout;
-        let deadline = self.deadline.map_or(own, |d| d.min(own));
+        let (deadline, is_own_time) = self.time_for(endpoint, now);
         if deadline <= now {
             return Err(too_slow(endpoint));
         }
@@ -121,7 +120,7 @@ impl RequestTransport<'_> {
         let attachment = self.files.and_then(|files| files.attach(&request.body));
         let result = match attachment {
             Some(attachment) => {
-                let deadline = self.deadline.unwrap_or(own);
+                let deadline = self.deadline.unwrap_or(deadline);
                 self.uploaded(endpoint, outgoing, attachment, (deadline, watched))
                     .await
             }
@@ -131,6 +130,7 @@ impl RequestTransport<'_> {
                     outgoing,
                     request,
                     deadline,
+                    is_own_time,
                     watched,
                     ahead: None,
                 };

@@ -8,6 +8,7 @@
 
 mod arrival;
 mod arriving;
+mod blame;
 mod coalescing;
 mod connecting;
 mod event_faults;
