@@ -19,7 +19,10 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header, request::Parts};
+use http::{
+    HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header, request::Parts,
+    uri::Authority,
+};
 use hyper::{Request, body::Incoming, service::service_fn};
 use ogive_base::{OutOfMemory, Reservation};
 use ogive_config::{Measured, Peer};
@@ -37,7 +40,7 @@ use crate::{
     draining::drained,
     driven::{Driven, Error},
     events::PartFraming,
-    host_header::{is_host, is_same_host},
+    host_header::{by_target, is_host, is_same_host},
     http1, http2, http2_upgrade,
     io::{Bytes, HEAD_FREE},
     listener::Accepted,
@@ -220,6 +223,9 @@ fn answer<S: Service>(
                 shared.requests.set(shared.requests.get().wrapping_add(1));
                 let _begun = shared.queue.begin().await;
                 let service = &shared.service;
+                if connection.version < Version::HTTP_2 {
+                    by_target(&mut parts);
+                }
                 if let Some(certificate) = &connection.certificate {
                     parts.extensions.insert(certificate.clone());
                 }
@@ -275,13 +281,16 @@ impl<S: Service> Connection<S> {
         let has_host = match (hosts.next(), hosts.next()) {
             (None, _) => parts.version != Version::HTTP_11,
             (Some(host), None) => {
+                let is_same = |to: &Authority| is_same_host(to.as_str(), host.as_bytes());
                 let authority = parts.uri.authority();
                 let authority = authority.filter(|_| self.version == Version::HTTP_2);
-                is_host(host.as_bytes())
-                    && authority.is_none_or(|to| is_same_host(to.as_str(), host.as_bytes()))
+                is_host(host.as_bytes()) && authority.is_none_or(is_same)
             }
             (Some(_), Some(_)) => false,
         };
+        // That of a whole URL counts instead, and has no room for a user.
+        let authority = parts.uri.authority();
+        let has_host = has_host && authority.is_none_or(|to| is_host(to.as_str().as_bytes()));
         let refusal = if !has_host {
             Refusal::Host
         } else if has_both || is_coded(headers) {

@@ -1,5 +1,7 @@
 //! The `host` header: whom a request is for (RFC 9110, section 7.2).
 
+use http::{HeaderValue, header, request::Parts};
+
 /// Whether a value is a host and perhaps a port (RFC 3986, sections 3.2.2 and 3.2.3). Nothing at all is one.
 pub(crate) fn is_host(value: &[u8]) -> bool {
     let (host, port) = match value.iter().rposition(|byte| matches!(byte, b':' | b']')) {
@@ -23,6 +25,17 @@ pub(crate) fn is_same_host(authority: &str, host: &[u8]) -> bool {
         bare.any(|one| one.eq_ignore_ascii_case(other))
     };
     is_same(authority.as_bytes(), host) || is_same(host, authority.as_bytes())
+}
+
+/// A request of HTTP/1.1 that names its target by a whole URL is for the host of that one, whatever its header says
+/// (RFC 9112, section 3.2.2): all who look at the header see that.
+pub(crate) fn by_target(parts: &mut Parts) {
+    if parts.uri.scheme().is_some()
+        && let Some(authority) = parts.uri.authority()
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        parts.headers.insert(header::HOST, host);
+    }
 }
 
 fn number(digits: &[u8]) -> u32 {

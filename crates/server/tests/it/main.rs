@@ -4,6 +4,7 @@
 
 mod events;
 mod parts;
+mod target;
 mod upgrade;
 
 use std::{
