@@ -2,8 +2,8 @@
 //!
 //! An error is told at places that are null because of it, or below one that is: never at a place that has a value.
 //! What failed as a whole is told at every place that it was to bring, up to
-//! [`failure_paths_max`](crate::ExecuteLimits::failure_paths_max) of them. An object that is null because one of its
-//! non-null fields failed is one place; of an object that stays, every field that failed is.
+//! [`failure_paths_max`](crate::ExecuteLimits::failure_paths_max) of them. Of an object that is null because non-null
+//! fields of it failed the first of these is a place; of an object that stays, every field that failed is.
 //!
 //! A subgraph chooses how many errors it reports and what they say of their places. So what one answer may make us look
 //! at is bounded ([`LOOKS`]): errors beyond that are told without a place.
@@ -62,15 +62,20 @@ impl<'p> Places<'p> {
     }
 }
 
-/// Adds the fields of an object that are null: the object, if one of them must not be.
+/// Adds the fields of an object that are null; the first one that must not be, if there is one, as the object is null then,
+/// whatever became of the others.
 fn add_null_fields<'p, I: Iterator<Item = &'p OutField>>(
     path: &Path<'p>,
     fields: impl Fn() -> I,
     places: &mut Places<'p>,
 ) {
     let is_non_null = |field: &OutField| field.wrapping.layer_is_non_null(field.wrapping.lists());
-    if !path.is_empty() && fields().any(is_non_null) {
-        return places.add(path.clone());
+    if !path.is_empty()
+        && let Some(field) = fields().find(|field| is_non_null(field))
+    {
+        let mut path = path.clone();
+        path.push(PathStep::Key(&field.key));
+        return places.add(path);
     }
     for field in fields() {
         let mut path = path.clone();

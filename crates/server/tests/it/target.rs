@@ -19,9 +19,8 @@ fn host(head: &str) -> String {
             let host = parts.headers.get_all(header::HOST).iter();
             let hosts: Vec<&str> = host.map(|host| host.to_str().unwrap()).collect();
             let path = parts.uri.path();
-            Response::new(ResponseBody::from(
-                format!("{path} of {hosts:?}").into_bytes(),
-            ))
+            let text = format!("{path} of {hosts:?}");
+            Response::new(ResponseBody::from(Bytes::from(text)))
         },
     );
     let mut client = TcpStream::connect(server.address).unwrap();
