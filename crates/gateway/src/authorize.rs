@@ -173,6 +173,10 @@ impl EnforceOptions {
             OperationKind::Subscription => self.subscriptions_need_caller,
         }
     }
+    /// Whether operations of any kind do.
+    pub(crate) fn ever_needs_caller(&self) -> bool {
+        self.queries_need_caller || self.mutations_need_caller || self.subscriptions_need_caller
+    }
     /// Whether what a plan does needs one.
     pub(crate) fn needs_caller_of(&self, plan: &Plan) -> bool {
         self.needs_caller(plan.kind) || self.introspection_needs_caller && plan.locals > 0

@@ -118,7 +118,11 @@ impl Gateway {
         Gateway {
             wakeup,
             registered: Registered::new(options.registered_max),
-            admission: Admission::new(&memory),
+            admission: {
+                let admission = Admission::new(&memory);
+                admission.count_by(&options);
+                admission
+            },
             serving: ArcSwap::from_pointee(Serving {
                 stages: Stages::new(&options),
                 authentication: authentication(&options, None),
@@ -220,6 +224,7 @@ impl Gateway {
         state.refinement.wake_at(&self.wakeup);
         let state = Arc::new(state);
         self.memory.set_limit(options.memory_max);
+        self.admission.count_by(&options);
         self.offload.set_waiting_max(options.waiting_max);
         let documents = &self.options().documents;
         if let (Some(trusted), Some(before)) = (&options.documents.trusted, &documents.trusted)

@@ -33,12 +33,13 @@ use tracing::Instrument;
 
 use crate::{
     admit::{
-        overload::{Overload, Running},
+        overload::{Asked, Overload, Running},
         rates::Admitted,
         subgraph_rates::FetchRates,
     },
     batch::Batch,
     charge::{OperationCost, OperationEstimate},
+    coprocessor::body::note_break,
     coprocessor::router::CoprocessorRequest,
     coprocessor::run::OperationCoprocessor,
     execute::execute,
@@ -244,6 +245,7 @@ impl Gateway {
             if let Err(error) = self.let_known_in(serving, context, &mut admitted) {
                 break 'answer refuse_unread(context, &error, media, body).await;
             }
+            self.admit_name(serving, context);
             context.note("admit", || admitted.describe());
             let changed: Box<CoprocessorRequest<'_>>;
             // Whoever only looks tells nobody.
@@ -340,6 +342,20 @@ impl Gateway {
         Ok(())
     }
 
+    /// What a client is called is told apart from other names once it was let in, and is known, if anybody has to be.
+    fn admit_name(&self, serving: &Serving, context: RequestContext<'_>) {
+        let needs_caller = serving.options.caller_required
+            || serving.state.options.authorization.ever_needs_caller();
+        if let Some(record) = context.record
+            && context
+                .identity
+                .check(needs_caller, serving.options.challenge)
+                .is_ok()
+        {
+            record.admit();
+        }
+    }
+
     /// One operation.
     pub(crate) async fn operation(
         &self,
@@ -349,7 +365,15 @@ impl Gateway {
     ) -> Result<Response<ResponseBody>, RequestError> {
         match context.coprocessor {
             None => pin!(self.run_operation(serving, context, None, input)).await,
-            Some(run) => Box::pin(self.coprocess_operation(serving, context, run, input)).await,
+            Some(run) => {
+                let answer = self.coprocess_operation(serving, context, run, input);
+                let answer = Box::pin(answer).await;
+                if let (Some(record), Ok(response)) = (context.record, &answer) {
+                    // The response to a batch does not say it of one of its operations.
+                    note_break(record, response);
+                }
+                answer
+            }
         }
     }
 
@@ -492,10 +516,14 @@ impl Gateway {
         }
         let output = pin!(self.execute_charged(run, prepared, &planned, pending)).await?;
         context.passed(|| StageEvent::Execute(&planned, &output));
-        let response = stop_span!(spans::RESPOND).in_scope(|| {
+        let is_asked = serving.overload.is_some() && output.stats.fetches_sent > 0;
+        let mut response = stop_span!(spans::RESPOND).in_scope(|| {
             let plan = (exposed == Exposed::WithResponse).then_some(&*planned);
             respond_operation(run, output, plan)
         });
+        if is_asked {
+            response.extensions_mut().insert(Asked);
+        }
         context.passed(|| StageEvent::Respond);
         Ok(response)
     }
@@ -545,7 +573,11 @@ impl Gateway {
         run.context
             .note("limits", || exceeded().map(line).collect());
         self.check_rules(run, prepared)?;
-        self.charge(run, prepared)
+        let estimate = self.charge(run, prepared)?;
+        if let Some(record) = run.context.record() {
+            record.admit();
+        }
+        Ok(estimate)
     }
 
     /// Finds out what has to be known of the caller before a plan is executed.

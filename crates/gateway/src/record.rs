@@ -8,6 +8,7 @@ use ogive_server::ResponseBody;
 use ogive_telemetry::{Record, access::Finished};
 
 use crate::{
+    coprocessor::body::note_break,
     gateway::Gateway,
     options::GatewayOptions,
     shared::{
@@ -29,6 +30,7 @@ impl Gateway {
         identity: &Identity,
         response: &mut Response<ResponseBody>,
     ) {
+        note_break(record, response);
         if let Some(rules) = &options.observe.attributes {
             let known = identity.caller.as_deref();
             let head = RequestValues {

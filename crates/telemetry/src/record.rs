@@ -58,6 +58,8 @@ pub struct Record {
     /// Code of the first error of an answer that has data.
     error: Cell<Option<&'static str>>,
     finished: Cell<bool>,
+    /// Whether it was let in, so that what its client is called is a name like others.
+    is_admitted: Cell<bool>,
 }
 
 /// Most calls of hooks that are kept of one request; metrics have all.
@@ -105,6 +107,7 @@ impl Record {
             exceeded: RefCell::default(),
             error: Cell::new(None),
             finished: Cell::new(false),
+            is_admitted: Cell::new(false),
         }
     }
     /// An event of a subscription came from this subgraph.
@@ -128,6 +131,7 @@ impl Record {
             exceeded: RefCell::default(),
             error: Cell::new(None),
             finished: Cell::new(false),
+            is_admitted: Cell::new(false),
         }
     }
     /// What counts requests.
@@ -155,6 +159,10 @@ impl Record {
     /// Stop 1 is over.
     pub fn received(&self, from: Duration) {
         self.received.set(Some((from, self.now() - from)));
+    }
+    /// The request was let in: it is within the rates, and of somebody who is known, if somebody has to be.
+    pub fn admit(&self) {
+        self.is_admitted.set(true);
     }
     /// The request, or one entry of a batch, was refused.
     pub fn refused(&self, code: &'static str) {
@@ -209,7 +217,8 @@ impl Record {
         let attributes = self.attributes.borrow();
         let attributes = attributes.as_deref();
         if let Some(metrics) = self.counts() {
-            let who = (self.method, self.client.as_deref());
+            let new_client = NewValue::refused(!self.is_admitted.get());
+            let who = (self.method, self.client.as_deref(), new_client);
             // Behind an upgrade nobody knows yet who asks.
             let is_refused =
                 self.code.get().is_some() || status == 101 || (400..500).contains(&status);

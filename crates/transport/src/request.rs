@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::{
     Answered, CallerContext, Client, Collected, Endpoint, FetchAdmission, FetchHook, Observer,
-    Reporter, ServiceRequest,
+    Reporter, ResponseHeaderRules, ServiceRequest,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,

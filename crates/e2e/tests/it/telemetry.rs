@@ -532,6 +532,30 @@ fn clients_that_say_what_they_are_called_are_told_apart() {
     assert!(!scrape(&off).contains("ogive_client_requests_total{"));
 }
 
+/// Found by an attacker: names of requests that were refused took the room of those that are served.
+#[test]
+fn names_of_clients_that_are_refused_take_no_room() {
+    let graph = Graph::with(&format!(
+        "telemetry: {{ exporters: {{ metrics: {{ {PROMETHEUS}, common: {{ cardinality_limit: 1 }} }} }} }}\n\
+         authorization: {{ require_authentication: true, claims: {{ header: x-claims, trusted: [127.0.0.1] }} }}\n\
+         http: {{ workers: 1 }}"
+    ));
+    let ask = |name: &str, claims: &[(&str, &str)]| {
+        let headers = [&[("graphql-client-name", name)], claims].concat();
+        post_with(graph.address(), QUERY, &headers).status
+    };
+    for name in ["a", "b", "shop"] {
+        assert_eq!(ask(name, &[]), 401);
+    }
+    assert_eq!(ask("shop", &[("x-claims", "{}")]), 200);
+    assert_eq!(ask("shop", &[]), 401, "its name is known by now");
+    let text = scrape(&graph);
+    for (name, count) in [("other", 3.0), ("shop", 2.0)] {
+        let series = format!("ogive_client_requests_total{{graphql_client_name=\"{name}\"}}");
+        assert_eq!(value(&text, &series), count, "{text}");
+    }
+}
+
 #[test]
 fn exceeded_limits_are_counted() {
     let graph = Graph::with(
@@ -586,7 +610,7 @@ fn health_can_have_an_address_of_its_own() {
     assert_eq!(send(own, "GET", "/health", &[], b"").status, 200);
 }
 
-fn scratch(name: &str) -> PathBuf {
+pub(crate) fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let path = folder.join(format!("{}-{name}", std::process::id()));
     let _ = fs::remove_file(&path);

@@ -5,6 +5,7 @@ pub(crate) mod log_sample;
 pub(crate) mod operation;
 pub mod operation_rates;
 pub mod overload;
+pub(crate) mod rate_keys;
 pub mod rates;
 pub(crate) mod subgraph_rates;
 

@@ -201,11 +201,12 @@ impl OperationRate {
         };
         let admission = sources.admission;
         let mut hasher = admission.hasher().build_hasher();
-        self.key(scope, asked, &mut hasher);
+        let is_known = self.key(scope, asked, &mut hasher);
         let hash = hasher.finish();
         let (from, left) = match sources.shared.filter(|_| self.is_shared) {
             None => {
-                let (cell, now) = (admission.cell(hash), admission.now());
+                let cell = admission.cell(&self.table, !is_known, hash);
+                let now = admission.now();
                 let left = cell.take(&quota, units, now);
                 let reset = left.as_ref().map_or(0, |left| left.reset.as_nanos() as u64);
                 (TakenFrom::Own(cell, now.saturating_add(reset)), left)
@@ -234,8 +235,8 @@ impl OperationRate {
         Some((taken, left))
     }
 
-    /// What operations are counted together by: what the selectors say, or else the client's network.
-    fn key(&self, scope: &str, asked: &OperationValues<'_>, to: &mut impl Hasher) {
+    /// What operations are counted together by: what the selectors say, or else the client's network. Whether they do.
+    fn key(&self, scope: &str, asked: &OperationValues<'_>, to: &mut impl Hasher) -> bool {
         self.name.hash(to);
         if !scope.is_empty() {
             to.write_u8(5);
@@ -263,10 +264,11 @@ impl OperationRate {
                 // Strangers must not share one rate: any of them could use it up for all others.
                 to.write_u8(7);
                 asked.client().and_then(Client::network).hash(to);
-                return;
+                return false;
             }
         }
         to.write_u8(6);
+        true
     }
 }
 

@@ -19,6 +19,8 @@ pub struct OperationRates {
 #[derive(Clone, Debug)]
 pub(crate) struct OperationRate {
     pub(crate) name: Box<str>,
+    /// By what its keys are found.
+    pub(crate) table: Box<str>,
     /// As a string of structured fields.
     pub(crate) quoted: Box<str>,
     pub(crate) quota: Quota,
@@ -35,10 +37,11 @@ pub(crate) struct OperationRate {
 impl OperationRates {
     /// Those that a configuration asks for; `None` if there are none.
     pub fn new(config: &Config) -> Option<Self> {
-        Self::of(&config.traffic_shaping.router.rate_limits)
+        Self::of("router", &config.traffic_shaping.router.rate_limits)
     }
 
-    fn of(rules: &[RateLimitRule]) -> Option<Self> {
+    /// `place`: where they stand in the configuration.
+    fn of(place: &str, rules: &[RateLimitRule]) -> Option<Self> {
         let rates = rules.iter().map(|rule| {
             let interval = rule.interval.0.max(Duration::from_millis(1));
             let quota = |capacity: std::num::NonZeroUsize| Quota {
@@ -51,6 +54,7 @@ impl OperationRates {
             });
             OperationRate {
                 name: rule.name.as_str().into(),
+                table: format!("{place} {}", rule.name).into(),
                 quoted: quoted(&rule.name),
                 quota: quota(rule.capacity),
                 key: rule.key.clone(),
@@ -80,18 +84,26 @@ impl SubgraphRates {
     /// Those that a configuration asks for; `None` if there are none.
     pub fn new(config: &Config) -> Option<Self> {
         let traffic = &config.traffic_shaping;
-        let of = |rules: &[SubgraphRateRule]| {
+        let of = |place: &str, rules: &[SubgraphRateRule]| {
             let rules: Vec<RateLimitRule> = rules.iter().map(SubgraphRateRule::as_rule).collect();
-            OperationRates::of(&rules)
+            OperationRates::of(place, &rules)
         };
-        let all = of(&traffic.all.rate_limits);
+        let all = of("all", &traffic.all.rate_limits);
         let own = traffic.subgraphs.iter();
-        let own = own.filter_map(|(name, own)| Some((name.clone(), of(&own.rate_limits)?)));
+        let own = own.filter_map(|(name, own)| {
+            let place = format!("subgraphs {name}");
+            Some((name.clone(), of(&place, &own.rate_limits)?))
+        });
         let subgraphs: BTreeMap<String, OperationRates> = own.collect();
         (all.is_some() || !subgraphs.is_empty()).then(|| SubgraphRates {
             all: all.unwrap_or_default(),
             subgraphs,
         })
+    }
+    /// Those of all subgraphs.
+    pub(crate) fn all_rates(&self) -> impl Iterator<Item = &OperationRate> {
+        let own = self.subgraphs.values();
+        own.chain([&self.all]).flat_map(|rates| &rates.rates)
     }
     /// Those of one subgraph.
     pub(crate) fn of_subgraph(&self, name: &str) -> &[OperationRate] {

@@ -7,6 +7,10 @@
 //! reached, or else a long overload would pass for normal; at the least limit nothing can be waited for but the work itself,
 //! so there it is learnt, too.
 //!
+//! Only requests for which a subgraph was asked say how long requests take, and those that failed for want of time. What is
+//! refused, and what the gateway answers by itself (`{ __typename }`, introspection), takes so much less that a few of them
+//! among others would make these look slow; subscriptions and answers in parts go on behind what is measured.
+//!
 //! Classes share the limit from the top. What higher ones need at a time is known from how many of them come (Little's
 //! law); of that, what they do not use yet is kept free of lower ones, and always a small part, for those that come all at
 //! once. Under overload the lower ones thus are refused before the higher ones feel it, and none waits.
@@ -19,6 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use http::{Response, StatusCode};
 use ogive_config::{Condition, Config};
 use ogive_telemetry::codes;
 
@@ -108,8 +113,24 @@ struct Judged {
     limit: f64,
     /// What a request takes if it waits for no other, in nanoseconds; 0: not known.
     idle: f64,
+    /// From how many windows, as far as that matters.
+    learnt: u32,
     /// When the open window began, in nanoseconds.
     since: u64,
+}
+
+/// In the extensions of a response: a subgraph was asked for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked;
+
+impl Asked {
+    /// Whether how long a response took says something of others.
+    pub(crate) fn is_told<B>(response: &Response<B>) -> bool {
+        // What was waited for in vain took its time. (No status below 500 is told as one above.)
+        let status = response.status();
+        let is_late = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
+        is_late || response.extensions().get::<Asked>().is_some()
+    }
 }
 
 /// A request that runs, until it is dropped.
@@ -123,9 +144,9 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// It was refused, which took less than any that runs.
-    pub(crate) fn refused(&mut self) {
-        self.is_typical = false;
+    /// What it took says something of others.
+    pub(crate) fn measure(&mut self) {
+        self.is_typical = true;
     }
 }
 
@@ -180,6 +201,7 @@ impl Overload {
             judged: Mutex::new(Judged {
                 limit,
                 idle: 0.0,
+                learnt: 0,
                 since: 0,
             }),
             options,
@@ -212,7 +234,7 @@ impl Overload {
             overload: Arc::clone(self),
             class,
             since: self.now(),
-            is_typical: true,
+            is_typical: false,
         })
     }
 
@@ -269,11 +291,11 @@ impl Overload {
         let most = self.most.swap(0, Ordering::Relaxed) as f64;
         let least = self.options.least as f64;
         let is_few = most < judged.limit / 2.0;
-        if judged.idle == 0.0 {
-            judged.idle = taken;
-        } else if taken < judged.idle || is_few || judged.limit <= least {
-            // In steps: a few that were quick by chance are no measure for all.
-            judged.idle += (taken - judged.idle) * STEP;
+        if judged.idle == 0.0 || taken < judged.idle || is_few || judged.limit <= least {
+            // In steps: a few that were quick by chance are no measure for all. The first windows count alike.
+            judged.learnt = judged.learnt.saturating_add(1);
+            let step = STEP.max(1.0 / f64::from(judged.learnt));
+            judged.idle += (taken - judged.idle) * step;
         }
         let usual = taken.min(judged.idle * self.options.tolerance);
         self.keep(judged.limit, usual / elapsed);
@@ -420,11 +442,11 @@ mod tests {
         assert!(longest <= 3 * IDLE, "{longest}");
     }
 
-    /// Whoever sends what is refused at once tells nothing of what others take.
+    /// Whoever sends what is refused at once, or needs no subgraph, tells nothing of what others take.
     #[test]
-    fn what_was_refused_is_no_measure() {
+    fn only_what_a_subgraph_was_asked_for_is_a_measure() {
         let overload = Arc::new(overload(0));
-        let running = |is_refused: bool| {
+        let running = |is_typical: bool| {
             assert!(overload.begin(0));
             let since = 0;
             let overload = Arc::clone(&overload);
@@ -432,17 +454,46 @@ mod tests {
                 overload,
                 class: 0,
                 since,
-                is_typical: true,
+                is_typical: false,
             };
-            if is_refused {
-                running.refused();
+            if is_typical {
+                running.measure();
             }
         };
-        (0..WINDOW_REQUESTS * 2).for_each(|_| running(true));
+        (0..WINDOW_REQUESTS * 2).for_each(|_| running(false));
         assert_eq!(overload.finished.load(Ordering::Relaxed), 0);
-        running(false);
+        running(true);
         assert_eq!(overload.finished.load(Ordering::Relaxed), 1);
         assert_eq!(overload.state().1, 0);
+    }
+
+    #[test]
+    fn a_response_says_whether_what_it_took_is_a_measure() {
+        let answered = |status: u16, is_asked: bool| {
+            let mut response = Response::builder().status(status).body(()).unwrap();
+            if is_asked {
+                response.extensions_mut().insert(Asked);
+            }
+            Asked::is_told(&response)
+        };
+        assert!(answered(200, true) && answered(500, false) && answered(504, false));
+        for quick in [200, 400, 429, 503] {
+            assert!(!answered(quick, false), "{quick}");
+        }
+    }
+
+    /// Found by an attacker: whoever came first said what all others take.
+    #[test]
+    fn the_first_window_is_one_of_several() {
+        let overload = overload(0);
+        for (nth, takes) in [1, 9_001, 9_001].into_iter().enumerate() {
+            for _ in 0..WINDOW_REQUESTS {
+                assert!(overload.begin(0));
+                let since = 2 * (nth as u64 + 1) * WINDOW.as_nanos() as u64;
+                overload.finish(since, since + takes);
+            }
+        }
+        assert_eq!(overload.idle() as u64, 6_001);
     }
 
     #[test]
@@ -454,9 +505,14 @@ mod tests {
                 overload.finish(0, from, from + takes);
             }
         };
-        window(0, 2 * WINDOW.as_nanos() as u64);
+        for nth in 0..10 {
+            window(
+                3 * nth * WINDOW.as_nanos() as u64,
+                2 * WINDOW.as_nanos() as u64,
+            );
+        }
         let before = overload.idle();
-        window(5 * WINDOW.as_nanos() as u64, 1);
+        window(50 * WINDOW.as_nanos() as u64, 1);
         assert!(overload.idle() > before * 0.7, "{}", overload.idle());
     }
 

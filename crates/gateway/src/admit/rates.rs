@@ -18,11 +18,15 @@ use ogive_config::{Client, Config, Limit, Measured, RateLimitKey};
 use ogive_store::gcra::{Cell, Quota};
 use ogive_telemetry::codes;
 use ogive_transport::first_text;
-use quick_cache::sync::Cache;
 
 use crate::{
-    admit::{log_sample::LogSample, overload::Running},
-    shared::error::{Refused, RequestError},
+    admit::{
+        log_sample::LogSample,
+        overload::{Asked, Running},
+        rate_keys::RateKeys,
+    },
+    options::GatewayOptions,
+    shared::error::RequestError,
     shared::measured::{Exceeded, note},
     shared::rate_state::RateState,
 };
@@ -30,8 +34,8 @@ use crate::{
 /// What clients call the rate that has no name.
 const DEFAULT: &str = "\"default\"";
 
-/// Most keys that rates are kept for, all rates together.
-pub(crate) const KEYS_MAX: usize = 100_000;
+/// By what its keys are found.
+const NAME: &str = "rate_limit";
 
 /// About what a key makes the process hold...
 const KEY_BYTES: usize = 112;
@@ -101,8 +105,7 @@ impl AdmissionOptions {
 pub struct Admission {
     running: Arc<AtomicUsize>,
     start: Instant,
-    /// By hash of the key.
-    cells: Cache<u64, Arc<Cell>>,
+    keys: RateKeys,
     hasher: foldhash::fast::RandomState,
     /// How often it is logged that a rate is exceeded that is only measured.
     measured: LogSample,
@@ -153,9 +156,9 @@ impl Admitted {
             rate.write(answer.headers_mut());
         }
         if let Some(running) = &mut self.slot
-            && answer.extensions().get::<Refused>().is_some()
+            && Asked::is_told(answer)
         {
-            running.refused();
+            running.measure();
         }
     }
     /// What is counted, for people; nothing if nothing is.
@@ -183,7 +186,7 @@ impl Admission {
         Admission {
             running: Arc::default(),
             start: Instant::now(),
-            cells: Cache::new(KEYS_MAX),
+            keys: RateKeys::default(),
             hasher: foldhash::fast::RandomState::default(),
             measured: LogSample::new(MEASURED_INTERVAL),
             memory: KeyMemory {
@@ -195,7 +198,7 @@ impl Admission {
 
     /// Counts the keys that are kept, so many of them with other processes.
     pub(crate) fn count_keys(&self, shared: usize) {
-        let bytes = self.cells.len() * KEY_BYTES + shared * SHARED_KEY_BYTES;
+        let bytes = self.keys.len() * KEY_BYTES + shared * SHARED_KEY_BYTES;
         self.memory.count(bytes);
     }
     /// Lets a request in, whoever asks, or says when to come back.
@@ -223,15 +226,15 @@ impl Admission {
             return Ok(admitted);
         };
         let key = match rate.key {
-            RateLimitKey::Global => self.hasher.hash_one(0u8),
-            RateLimitKey::Ip => self.of_address(client),
+            RateLimitKey::Global => (false, self.hasher.hash_one(0u8)),
+            RateLimitKey::Ip => (false, self.of_address(client)),
             RateLimitKey::Header => match rate.header.as_ref().and_then(|name| headers.get(name)) {
-                Some(value) => self.hasher.hash_one((2u8, value.as_bytes())),
-                None => self.of_address(client),
+                Some(value) => (false, self.hasher.hash_one((2u8, value.as_bytes()))),
+                None => (true, self.of_address(client)),
             },
             RateLimitKey::ClientName => match first_text(headers, &rate.client_names) {
-                Some(name) => self.hasher.hash_one((6u8, name)),
-                None => self.of_address(client),
+                Some(name) => (false, self.hasher.hash_one((6u8, name))),
+                None => (true, self.of_address(client)),
             },
             // Not known yet.
             RateLimitKey::Claim | RateLimitKey::Operation => return Ok(admitted),
@@ -260,8 +263,8 @@ impl Admission {
         };
         // Strangers must not share one rate: any of them could use it up for all others.
         let key = match claim(&rate.claim) {
-            Some(value) => self.hasher.hash_one((4u8, value)),
-            None => self.of_address(client),
+            Some(value) => (false, self.hasher.hash_one((4u8, value))),
+            None => (true, self.of_address(client)),
         };
         self.check(rate, key).map(Some)
     }
@@ -275,7 +278,7 @@ impl Admission {
     ) -> Result<Option<(RateState, bool)>, (RequestError, RateState)> {
         let rate = options.rate.as_ref();
         let rate = rate.filter(|rate| rate.key == RateLimitKey::Operation);
-        rate.map(|rate| self.check(rate, self.hasher.hash_one((3u8, name))))
+        rate.map(|rate| self.check(rate, (false, self.hasher.hash_one((3u8, name)))))
             .transpose()
     }
 
@@ -287,7 +290,11 @@ impl Admission {
         }
     }
 
-    fn check(&self, rate: &Rate, key: u64) -> Result<(RateState, bool), (RequestError, RateState)> {
+    fn check(
+        &self,
+        rate: &Rate,
+        key: (bool, u64),
+    ) -> Result<(RateState, bool), (RequestError, RateState)> {
         let (ok, state) = self.take(rate, key);
         if !ok {
             if !rate.measure_only {
@@ -304,27 +311,32 @@ impl Admission {
         Ok((state, !ok))
     }
 
-    fn take(&self, rate: &Rate, key: u64) -> (bool, RateState) {
+    fn take(&self, rate: &Rate, (is_stranger, key): (bool, u64)) -> (bool, RateState) {
         let quota = Quota {
             capacity: u64::from(rate.capacity),
             interval: rate.interval,
         };
-        let taken = self.cell(key).take(&quota, 1, self.now());
+        let cell = self.cell(NAME, is_stranger, key);
+        let taken = cell.take(&quota, 1, self.now());
         let left = taken.unwrap_or_else(|left| left);
         (taken.is_ok(), RateState::of(DEFAULT, &quota, &left))
     }
 
-    /// What a key has taken.
-    pub(crate) fn cell(&self, key: u64) -> Arc<Cell> {
-        let mut is_new = false;
-        let made = || {
-            is_new = true;
-            Ok::<_, std::convert::Infallible>(Arc::default())
-        };
-        let cell = match self.cells.get_or_insert_with(&key, made) {
-            Ok(cell) => cell,
-            Err(never) => match never {},
-        };
+    /// The rates of a configuration are counted from now on.
+    pub(crate) fn count_by(&self, options: &GatewayOptions) {
+        let one = options.admission.rate.iter().map(|_| NAME);
+        let several = options
+            .operation_rates
+            .iter()
+            .flat_map(|rates| &rates.rates);
+        let of_subgraphs = options.subgraph_rates.iter();
+        let of_subgraphs = of_subgraphs.flat_map(|rates| rates.all_rates());
+        let several = several.chain(of_subgraphs).map(|rate| &*rate.table);
+        self.keys.share_among(one.chain(several));
+    }
+    /// What a key of a rate has taken; see [`RateKeys::cell`].
+    pub(crate) fn cell(&self, rate: &str, is_stranger: bool, key: u64) -> Arc<Cell> {
+        let (cell, is_new) = self.keys.cell(rate, is_stranger, key);
         if is_new {
             self.count_keys(0);
         }
@@ -356,7 +368,7 @@ mod tests {
         let memory = Arc::new(MemoryBudget::new(64 << 20));
         let admission = Admission::new(&memory);
         let before = memory.used();
-        (0..10_000).for_each(|key| drop(admission.cell(key)));
+        (0..10_000).for_each(|key| drop(admission.cell("a", false, key)));
         let used = memory.used() - before;
         assert!(
             (10_000 * KEY_BYTES..10_000 * KEY_BYTES + 2 * CHUNK).contains(&used),

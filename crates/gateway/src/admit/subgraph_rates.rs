@@ -12,7 +12,10 @@ use crate::{
     admit::{operation::RateSources, operation_rates::SubgraphRates},
     gateway::{Gateway, Serving},
     schema::operation::PreparedOperation,
-    shared::{context::OperationContext, operation_values::OperationValues},
+    shared::{
+        context::OperationContext, observe_options::ObserveOptions,
+        operation_values::OperationValues, shared_state::SharedState,
+    },
 };
 
 /// The rates that one operation takes from while it asks subgraphs.
@@ -32,19 +35,31 @@ impl<'a> FetchRates<'a> {
         operation: &'a Arc<PreparedOperation>,
     ) -> Option<FetchRates<'a>> {
         let options = &serving.options;
-        Some(FetchRates {
+        let rates = (options.subgraph_rates.as_deref()?, &options.observe);
+        let shared = serving.shared.as_deref();
+        Some(Self::new(gateway, shared, rates, (context, operation)))
+    }
+
+    /// Takes from `rates`, which were configured together with where clients say what they are called.
+    pub(crate) fn new(
+        gateway: &'a Gateway,
+        shared: Option<&'a SharedState>,
+        (rates, observe): (&'a SubgraphRates, &'a ObserveOptions),
+        (context, operation): (&'a OperationContext<'a>, &'a Arc<PreparedOperation>),
+    ) -> FetchRates<'a> {
+        FetchRates {
             gateway,
-            rates: options.subgraph_rates.as_ref()?,
+            rates,
             sources: RateSources {
                 admission: &gateway.admission,
-                shared: serving.shared.as_deref(),
+                shared,
             },
             asked: OperationValues {
                 context,
                 operation,
-                observe: &options.observe,
+                observe,
             },
-        })
+        }
     }
 
     async fn take(&self, subgraph: &str) -> Result<(), Failure> {

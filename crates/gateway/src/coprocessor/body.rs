@@ -1,5 +1,7 @@
 //! Bodies towards a coprocessor and back: requests and responses of GraphQL, as they are written.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ogive_coprocessor::{
@@ -9,7 +11,7 @@ use ogive_coprocessor::{
 use ogive_failure::ErrorCode;
 use ogive_json::write_string;
 use ogive_server::ResponseBody;
-use ogive_telemetry::codes;
+use ogive_telemetry::{Record, codes};
 use serde_json::value::RawValue;
 
 use super::change::Change;
@@ -124,8 +126,12 @@ pub(crate) fn break_response(
     } else {
         "application/json; charset=utf-8"
     };
+    let code = break_code(status, &body);
     let mut response = Response::new(ResponseBody::from(body));
     *response.status_mut() = status;
+    if let Some(code) = code {
+        response.extensions_mut().insert(BreakCode(code));
+    }
     let all = response.headers_mut();
     all.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
     all.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -137,6 +143,45 @@ pub(crate) fn break_response(
     }
     all.extend(headers);
     response
+}
+
+/// In the extensions of a response with which a hook has ended a request: the code by which the log tells of it.
+#[derive(Clone, Copy, Debug)]
+struct BreakCode(&'static str);
+
+/// That of its first error, if it is one of ours; none of an answer that went well.
+fn break_code(status: StatusCode, body: &[u8]) -> Option<&'static str> {
+    #[derive(serde::Deserialize)]
+    struct Said<'a> {
+        #[serde(borrow, default)]
+        extensions: Option<SaidExtensions<'a>>,
+    }
+    #[derive(serde::Deserialize)]
+    struct SaidExtensions<'a> {
+        #[serde(borrow, default)]
+        code: Option<Cow<'a, str>>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Errors<'a> {
+        #[serde(borrow, default)]
+        errors: Vec<Said<'a>>,
+    }
+    let is_failure = status.is_client_error() || status.is_server_error();
+    if !is_failure && !has_errors(body) {
+        return None;
+    }
+    let said: Option<Errors<'_>> = serde_json::from_slice(body).ok();
+    let first = said.as_ref().and_then(|said| said.errors.first());
+    let code = first.and_then(|first| first.extensions.as_ref()?.code.as_deref());
+    let own = code.and_then(ErrorCode::find);
+    Some(own.unwrap_or(codes::COPROCESSOR_BREAK).as_str())
+}
+
+/// Notes that a hook has ended a request, if one has.
+pub(crate) fn note_break(record: &Record, response: &Response<ResponseBody>) {
+    if let Some(BreakCode(code)) = response.extensions().get() {
+        record.refused(code);
+    }
 }
 
 /// Whether a text is JSON.

@@ -112,7 +112,14 @@ impl Gateway {
         };
         let identity = changed_caller(&run, context.identity);
         if let Some(identity) = &identity {
-            let _ = run.changed.set(identity.caller().ok().flatten());
+            let caller = identity.caller().ok().flatten();
+            if let (Some(record), Some(caller)) = (context.record, &caller)
+                && let Some(rules) = &run.observe.attributes
+            {
+                // However it ends: it may not come to an operation.
+                rules.note_caller(record, caller);
+            }
+            let _ = run.changed.set(caller);
         }
         look_back(&run, &parts);
         let changed = Box::new(CoprocessorRequest {

@@ -16,10 +16,10 @@ use ogive_server::ResponseBody;
 use ogive_transport::{ADDED_BYTES_MAX, is_for_caches};
 
 use crate::{
+    admit::overload::Asked,
     operation::OperationRun,
     respond::expose::{add_extensions, plan_extension},
     schema::operation::PlannedOperation,
-    shared::error::Refused,
     shared::media::Media,
     shared::stage_observer::StageObserver,
     subscribe::format::whole,
@@ -78,9 +78,8 @@ pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Resp
     }
     body.push(b']');
     let mut response = framed(StatusCode::OK, media, Bytes::from(body).into());
-    let is_refused = |entry: &Response<ResponseBody>| entry.extensions().get::<Refused>().is_some();
-    if entries.iter().all(is_refused) {
-        response.extensions_mut().insert(Refused);
+    if entries.iter().any(Asked::is_told) {
+        response.extensions_mut().insert(Asked);
     }
     let headers = response.headers_mut();
     let mut room = ADDED_BYTES_MAX;

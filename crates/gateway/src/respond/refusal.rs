@@ -10,7 +10,7 @@ use crate::{
     options::GatewayOptions,
     respond::{error_rules::ErrorRewrites, framed},
     shared::context::RequestContext,
-    shared::error::{Refused, RequestError},
+    shared::error::RequestError,
     shared::failures,
     shared::media::{Accept, Media, accept},
 };
@@ -73,9 +73,6 @@ fn refuse_by(
         _ => StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     };
     let mut response = framed(status, media, Bytes::from(error.to_json_by(rules)).into());
-    if error.status < 500 || error.status == StatusCode::SERVICE_UNAVAILABLE.as_u16() {
-        response.extensions_mut().insert(Refused);
-    }
     // A cache that keeps what nothing is said about must not keep, for instance, that a document is not known yet.
     let never = HeaderValue::from_static("no-store");
     response.headers_mut().insert(header::CACHE_CONTROL, never);
@@ -105,30 +102,5 @@ pub(crate) fn media_of(parts: &Parts) -> Media {
     match accept(&parts.headers) {
         Accept::Graphql(media) => media,
         Accept::Html | Accept::Nothing => Media::Json,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ogive_telemetry::codes;
-
-    use super::*;
-
-    /// The status does not say it: clients from before it told anything are answered 200.
-    #[test]
-    fn what_was_refused_is_known_whatever_the_status_says() {
-        let is_known = |status: u16, media: Media| {
-            let error = RequestError {
-                status,
-                ..RequestError::graphql(codes::GRAPHQL_VALIDATION_FAILED, "no such field")
-            };
-            let response = refuse(&error, media);
-            response.extensions().get::<Refused>().is_some()
-        };
-        for media in [Media::Json, Media::LegacyJson] {
-            assert!(is_known(400, media) && is_known(503, media));
-            // What was waited for in vain took its time.
-            assert!(!is_known(504, media) && !is_known(500, media));
-        }
     }
 }

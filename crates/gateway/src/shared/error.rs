@@ -16,10 +16,6 @@ use ogive_json::write_string;
 
 use crate::{respond::error_rules::ErrorRewrites, shared::rate_state::RateState};
 
-/// In the extensions of a response: the request was refused before anything of it ran, whatever the status says.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Refused;
-
 /// What a client is asked for that brings nothing (RFC 6750, section 3).
 pub(crate) const CHALLENGE: &str = "Bearer realm=\"graphql\"";
 /// The same where API keys are what callers are known by. No standard names a scheme for them, and that of bearer tokens is

@@ -7,7 +7,7 @@ use ogive_config::{Config, RedisMode, StorageWord};
 use ogive_store::{SharedRates, Store, StoreOptions, StoreTls, Topology};
 use ogive_transport::Pem;
 
-use crate::admit::rates::KEYS_MAX;
+use crate::admit::rate_keys::KEYS_MAX;
 
 /// What is shared.
 #[derive(Debug)]

@@ -11,7 +11,11 @@ use std::{
 use ogive_config::{Client, Condition, Selector};
 
 use crate::{
-    admit::operation_rates::{OperationRate, SubgraphRates},
+    admit::{
+        operation_rates::{OperationRate, SubgraphRates},
+        subgraph_rates::FetchRates,
+    },
+    gateway::Gateway,
     options::GatewayOptions,
     schema::operation::PreparedOperation,
     shared::{
@@ -19,6 +23,7 @@ use crate::{
         observe_options::ObserveOptions,
         operation_values::OperationValues,
         selectors::{Selected, is_met},
+        shared_state::SharedState,
     },
 };
 
@@ -38,6 +43,16 @@ impl EventRates {
             rates: Arc::clone(options.subgraph_rates.as_ref()?),
             observe: options.observe.clone(),
         })
+    }
+    /// Takes from them for an event: from those by which its source was opened or found to go on, whatever is served
+    /// meanwhile, as they have decided who shares it.
+    pub(crate) fn admission<'a>(
+        &'a self,
+        gateway: &'a Gateway,
+        shared: Option<&'a SharedState>,
+        asked: (&'a OperationContext<'a>, &'a Arc<PreparedOperation>),
+    ) -> FetchRates<'a> {
+        FetchRates::new(gateway, shared, (&self.rates, &self.observe), asked)
     }
     /// What the rates of these subgraphs see of whoever asks.
     pub(crate) fn values<'s>(

@@ -29,7 +29,6 @@ use tokio::{
 };
 
 use crate::{
-    admit::subgraph_rates::FetchRates,
     gateway::Gateway,
     shared::error::no_memory,
     shared::failures::Telling,
@@ -170,8 +169,12 @@ impl SourceInput {
         });
         let planned = &plan.planned;
         let observer = self.worker.observer();
-        let now = self.gateway.serving.load_full();
-        let rates = FetchRates::of(&self.gateway, &now, &context, &plan.operation);
+        let now = plan.rates.is_some();
+        let now = now.then(|| self.gateway.serving.load_full());
+        let shared = now.as_ref().and_then(|now| now.shared.as_deref());
+        let asked = (&context, &plan.operation);
+        let rates = plan.rates.as_ref();
+        let rates = rates.map(|rates| rates.admission(&self.gateway, shared, asked));
         let output = {
             let transport = RequestTransport::new(client, endpoints, headers, Some(deadline))
                 .asked_by(Some(&caller))

@@ -127,7 +127,11 @@ impl Gateway {
             StreamRequest::Operate(token) => self.operate(serving, body, context, &token).await,
             asked => {
                 read_refused(&context.parts.headers, body).await;
-                self.manage(serving, context, asked).await
+                let answer = self.manage(serving, context, asked).await;
+                if let (Ok(_), Some(record)) = (&answer, context.record) {
+                    record.admit();
+                }
+                answer
             }
         };
         answer.unwrap_or_else(|error| refused(context, &error, Media::Json))
@@ -214,8 +218,8 @@ impl Gateway {
             let _ = ending.wait_for(|ending| ending.drains).await;
             tokio::time::sleep(own).await;
         };
-        let streams = Arc::clone(&self.streams);
-        let body = StreamBody::new(stream, token, streams, options.heartbeat, leaving);
+        let known = (Arc::clone(&self.streams), Arc::clone(&self.sources));
+        let body = StreamBody::new(stream, token, known, options.heartbeat, leaving);
         let mut response = Response::new(ResponseBody::of_parts(Box::pin(body)));
         let headers = response.headers_mut();
         let media = Media::Stream(StreamMedia::EventStream);

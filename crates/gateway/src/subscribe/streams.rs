@@ -27,7 +27,7 @@ use crate::{
     subscribe::{
         owner::Owner,
         queue::{StreamEnd, StreamStep},
-        sources::Subscriber,
+        sources::{Sources, Subscriber},
     },
 };
 
@@ -311,6 +311,8 @@ pub(crate) struct StreamBody {
     stream: Arc<EventStream>,
     token: Box<str>,
     streams: Arc<EventStreams>,
+    /// Know what clients are told of errors.
+    sources: Arc<Sources>,
     heartbeat: Option<(Duration, Pin<Box<Sleep>>)>,
     /// The process stops, and it is this stream's turn to end.
     leaving: Pin<Box<dyn Future<Output = ()>>>,
@@ -322,7 +324,7 @@ impl StreamBody {
     pub(crate) fn new(
         stream: Arc<EventStream>,
         token: &str,
-        streams: Arc<EventStreams>,
+        (streams, sources): (Arc<EventStreams>, Arc<Sources>),
         heartbeat: Option<Duration>,
         leaving: impl Future<Output = ()> + 'static,
     ) -> Self {
@@ -330,6 +332,7 @@ impl StreamBody {
             stream,
             token: token.into(),
             streams,
+            sources,
             heartbeat: heartbeat.map(|every| (every, Box::pin(sleep(every)))),
             leaving: Box::pin(leaving),
             is_begun: false,
@@ -352,7 +355,7 @@ enum NextStep {
 }
 
 impl StreamState {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<NextStep> {
+    fn poll(&mut self, sources: &Sources, cx: &mut Context<'_>) -> Poll<NextStep> {
         let n = self.operations.len();
         for nth in 0..n {
             let at = (self.first + nth) % n;
@@ -395,7 +398,8 @@ impl StreamState {
                     }
                     // Whoever takes what came for the whole answer would be wrong.
                     Poll::Ready(Some(Some(Err(_)))) => {
-                        sse::write(&mut out, "next", id, internal().to_json().as_ref());
+                        let told = sources.told_error(&internal());
+                        sse::write(&mut out, "next", id, &told);
                         true
                     }
                     Poll::Ready(Some(None)) => true,
@@ -430,7 +434,7 @@ impl Stream for StreamBody {
             // So that the client has the head at once.
             return Poll::Ready(Some(Ok(Bytes::from_static(sse::HEARTBEAT))));
         }
-        let next = lock(&this.stream.state).poll(cx);
+        let next = lock(&this.stream.state).poll(&this.sources, cx);
         match next {
             Poll::Ready(NextStep::Send(bytes)) => {
                 if let Some((every, due)) = &mut this.heartbeat {
@@ -473,7 +477,7 @@ mod tests {
     /// What is sent next; `None` if nothing is.
     fn next(stream: &EventStream) -> Option<NextStep> {
         let mut cx = Context::from_waker(Waker::noop());
-        match lock(&stream.state).poll(&mut cx) {
+        match lock(&stream.state).poll(&Sources::default(), &mut cx) {
             Poll::Ready(next) => Some(next),
             Poll::Pending => None,
         }

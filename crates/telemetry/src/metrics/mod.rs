@@ -20,11 +20,13 @@ pub mod text;
 use std::{
     cell::Cell,
     sync::{
-        Mutex, PoisonError,
+        Mutex, PoisonError, RwLock,
         atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
+
+use ogive_base::FastMap;
 
 pub(crate) use attribute_values::NewValue;
 use attribute_values::{AttributeValues, Instrument};
@@ -98,6 +100,8 @@ impl Default for MetricsOptions {
 pub struct Metrics {
     operation_names: bool,
     clients: bool,
+    /// Names and versions of clients that were let in, as many as there may be series of a thread.
+    known_clients: RwLock<FastMap<Box<str>, Vec<Box<str>>>>,
     commit: Option<&'static str>,
     values: AttributeValues,
     kept: Kept,
@@ -240,6 +244,7 @@ impl Metrics {
         Metrics {
             operation_names: options.operation_names,
             clients: options.clients,
+            known_clients: RwLock::default(),
             commit: options.commit,
             values: AttributeValues::new(options.attribute_values_max),
             kept: Kept {
@@ -281,7 +286,7 @@ impl Metrics {
     /// A request is done, or its client has left (status 499).
     pub(crate) fn left(
         &self,
-        (method, client): (&'static str, Option<&ClientIdentity>),
+        (method, client, new_client): (&'static str, Option<&ClientIdentity>, NewValue),
         attributes: Option<&Attributes>,
         (status, is_new): (u16, NewValue),
         took: Duration,
@@ -298,10 +303,29 @@ impl Metrics {
                 Some(key) => shard.attributed_request(key, request, took, &self.kept),
             }
             shard.response_bytes += bytes;
-            if let Some(client) = client {
-                shard.client(client, self.kept.limit);
-            }
         });
+        if let Some(client) = client {
+            self.client(slot, client, new_client);
+        }
+    }
+    /// Counts a client by its name, if that was ever let in.
+    fn client(&self, slot: &Slot, client: &ClientIdentity, new: NewValue) {
+        let pair = (&*client.name, &*client.version);
+        let is_known = || {
+            let known = self.known_clients.read();
+            let known = known.unwrap_or_else(PoisonError::into_inner);
+            let versions = known.get(pair.0);
+            versions.is_some_and(|versions| versions.iter().any(|known| **known == *pair.1))
+        };
+        if new == NewValue::Other && !is_known() {
+            return Self::shard(slot, Shard::other_client);
+        }
+        let is_first = Self::shard(slot, |shard| shard.client(pair, self.kept.limit));
+        if is_first && !is_known() {
+            let known = self.known_clients.write();
+            let mut known = known.unwrap_or_else(PoisonError::into_inner);
+            known.entry(pair.0.into()).or_default().push(pair.1.into());
+        }
     }
     /// An operation is done. `subgraph` names a subgraph by its index.
     pub(crate) fn operation<'n>(

@@ -2,7 +2,10 @@
 
 use ogive_base::FastMap;
 
-use super::family::{Series, Value};
+use super::{
+    attribute_values::OTHER,
+    family::{Series, Value},
+};
 use crate::names;
 
 /// By the first label, then by the second.
@@ -15,18 +18,30 @@ pub(super) struct PairCounts {
 }
 
 impl PairCounts {
-    /// Adds to a pair; to those beyond the limit if there are as many already.
-    pub(super) fn add(&mut self, (first, second): (&str, &str), more: u64, limit: usize) {
+    /// Adds to a pair; to those beyond the limit if there are as many already. Whether the pair is new, and has room.
+    pub(super) fn add(&mut self, (first, second): (&str, &str), more: u64, limit: usize) -> bool {
         let found = self.counts.get_mut(first);
         let mut found = found.into_iter().flatten();
         if let Some((_, count)) = found.find(|(known, _)| **known == *second) {
             *count += more;
+            return false;
         } else if self.series >= limit {
             self.overflow += more;
+            return false;
         } else {
             self.series += 1;
             let counts = self.counts.entry(first.into()).or_default();
             counts.push((second.into(), more));
+        }
+        true
+    }
+
+    /// Adds to those that are not told apart, for which there is always room.
+    pub(super) fn add_other(&mut self, more: u64) {
+        let counts = self.counts.entry(OTHER.into()).or_default();
+        match counts.iter_mut().find(|(second, _)| second.is_empty()) {
+            Some((_, count)) => *count += more,
+            None => counts.push((Box::default(), more)),
         }
     }
 
@@ -37,7 +52,11 @@ impl PairCounts {
         firsts.sort_unstable();
         for first in firsts {
             for (second, more) in other.counts.get(first).into_iter().flatten() {
-                self.add((first, second), *more, limit);
+                if **first == *OTHER && second.is_empty() {
+                    self.add_other(*more);
+                } else {
+                    self.add((first, second), *more, limit);
+                }
             }
         }
         self.overflow += other.overflow;
@@ -63,5 +82,33 @@ impl PairCounts {
         let mut series: Vec<Series> = all.chain(overflow).collect();
         series.sort_by(|a, b| a.labels.cmp(&b.labels));
         series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by an attacker: names of requests that were refused took the room of those that are served.
+    #[test]
+    fn those_that_are_not_told_apart_take_no_room() {
+        let mut counts = PairCounts::default();
+        (0..5).for_each(|_| counts.add_other(1));
+        assert!(counts.add(("shop", "1"), 1, 1));
+        assert!(!counts.add(("shop", "1"), 1, 1), "it is known");
+        assert!(!counts.add(("shop", "2"), 1, 1), "there is no room");
+        let mut sum = PairCounts::default();
+        sum.merge(&counts, 1);
+        let found = sum.series(["name", "version"]);
+        let found: Vec<_> = found.iter().map(|series| &series.labels).collect();
+        let label = |label, text: &str| (label, text.to_owned());
+        assert_eq!(
+            found,
+            [
+                &vec![label("name", OTHER)],
+                &vec![label("name", "shop"), label("version", "1")],
+                &vec![label(names::OVERFLOW, "true")],
+            ]
+        );
     }
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     hook::{Hook, HookCall, HookOutcome},
     names::{self, Metric},
-    operation::{ClientIdentity, Stop},
+    operation::Stop,
 };
 
 /// How series are kept.
@@ -187,8 +187,13 @@ impl Shard {
     pub(super) fn failed(&mut self, subgraph: &str, code: &str, limit: usize) {
         self.errors.add((subgraph, code), 1, limit);
     }
-    pub(super) fn client(&mut self, client: &ClientIdentity, limit: usize) {
-        self.clients.add((&client.name, &client.version), 1, limit);
+    /// A client of this name and version asked; whether it is the first time, and there is room for it.
+    pub(super) fn client(&mut self, client: (&str, &str), limit: usize) -> bool {
+        self.clients.add(client, 1, limit)
+    }
+    /// One asked whose name was never let in.
+    pub(super) fn other_client(&mut self) {
+        self.clients.add_other(1);
     }
     pub(super) fn authenticated(&mut self, result: &'static str, limit: usize) {
         count(&mut self.authenticated, result, 1, limit);

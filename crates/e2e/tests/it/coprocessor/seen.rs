@@ -6,7 +6,7 @@ use ogive_gateway::{ExplainInput, GraphqlRequest};
 use serde_json::json;
 
 use super::{Coprocessed, EVERYTHING, ME, STAGES, all_of, nothing, playing};
-use crate::telemetry::{scrape, value};
+use crate::telemetry::{lines, scrape, scratch, value};
 
 const METRICS: &str = "telemetry: { exporters: { metrics: { prometheus: { enabled: true, listen: '127.0.0.1:0' } } }, \
      execution_trace: { enabled: true } }\n";
@@ -36,6 +36,51 @@ fn every_call_is_counted_and_timed_by_its_stage_and_what_came_of_it() {
     assert_eq!(count(&with, "SubgraphResponse", "failed"), 1.0);
     let errors = "ogive_errors_total{graphql_error_code=\"COPROCESSOR_FAILED\"}";
     assert_eq!(value(&scrape(&with.graph), errors), 1.0);
+}
+
+#[test]
+fn the_access_log_says_that_a_coprocessor_has_ended_a_request_and_whose_it_was() {
+    let caller = [("x-claims", "{\"claims\":{\"sub\":\"ida\"}}")];
+    for (stage, status, body, line) in [
+        (
+            "RouterRequest",
+            403,
+            json!(null),
+            "403 code=COPROCESSOR_BREAK",
+        ),
+        (
+            "SupergraphRequest",
+            403,
+            json!("no"),
+            "403 code=COPROCESSOR_BREAK",
+        ),
+        (
+            "ExecutionRequest",
+            200,
+            json!({ "errors": [{ "message": "no", "extensions": { "code": "UNAUTHENTICATED" } }] }),
+            "200 code=UNAUTHENTICATED",
+        ),
+        (
+            "SupergraphResponse",
+            403,
+            json!(null),
+            "403 code=COPROCESSOR_BREAK",
+        ),
+        ("SupergraphRequest", 200, json!({ "data": {} }), "200"),
+    ] {
+        let path = scratch(&format!("break-{stage}-{status}.txt"));
+        let log = format!(
+            "authorization: {{ claims: {{ header: x-claims, trusted: [127.0.0.1] }} }}\n\
+             telemetry: {{ access_log: {{ enabled: true, format: text, path: '{}', \
+             fields: [status, code], attributes: {{ user: {{ jwt_claim: sub }} }} }} }}\n",
+            path.display()
+        );
+        let ends = move |_| json!({ "control": { "break": status }, "body": body });
+        let with = Coprocessed::with(playing(ends), all_of(stage), &log);
+        assert_eq!(with.ask(ME, &caller).status, status);
+        assert_eq!(lines(&path, 1), [format!("status={line} user=ida")]);
+        std::fs::remove_file(path).unwrap();
+    }
 }
 
 #[test]
