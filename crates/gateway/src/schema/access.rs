@@ -22,6 +22,11 @@ pub(crate) struct Access {
     coprocessor: CoprocessorOptions,
     rhai: RhaiOptions,
     plugins: Vec<PluginSection>,
+    /// Whose word about the client's address is believed.
+    trusted_proxies: Vec<PeerRange>,
+    client_address_header: ClientAddressHeader,
+    /// Which pages may read what is answered.
+    cors: CorsOptions,
 }
 
 impl Access {
@@ -36,6 +41,9 @@ impl Access {
             coprocessor: config.coprocessor.clone(),
             rhai: config.rhai.clone(),
             plugins: config.plugins.clone(),
+            trusted_proxies: config.http.trusted_proxies.clone(),
+            client_address_header: config.http.client_address_header,
+            cors: config.cors.clone(),
         }
     }
 }

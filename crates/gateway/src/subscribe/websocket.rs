@@ -94,6 +94,7 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
         of_payload: Vec::new(),
         owner: Owner::default(),
         renewed: None,
+        is_restarting: false,
         start,
     };
     if let Err(close) = driver.run().await {
@@ -170,6 +171,8 @@ struct Driver {
     owner: Owner,
     /// By whose credential operations go on that began with another one.
     renewed: Option<Option<Arc<Caller>>>,
+    /// It closes once what is being answered has its answer, so that its client comes back and asks anew for the rest.
+    is_restarting: bool,
     start: SessionStart,
 }
 
@@ -201,7 +204,32 @@ impl Driver {
             let turn = poll_fn(|cx| self.poll_turn(cx)).await;
             // In a box, because most of the time there are only events.
             Box::pin(self.turn(turn)).await?;
+            if self.is_restarting && !self.is_answering() {
+                return Err(Some(Close::service_restart()));
+            }
         }
+    }
+
+    /// Whether there are operations that clients may not ask for twice without harm. Subscriptions they may.
+    fn is_answering(&self) -> bool {
+        let is_stream =
+            |one: &SessionOperation| matches!(one.state, OperationState::Streaming { .. });
+        !self.operations.iter().all(is_stream)
+    }
+
+    /// Forgets an operation without a word, and has the client come back, who asks for it again then: after an error it
+    /// would not. What is being answered is waited for, but no longer than until this session's turn to leave.
+    fn restart(&mut self, at: usize) {
+        self.operations.swap_remove(at);
+        self.is_restarting = true;
+        if self.leave.is_none() {
+            self.leave_within(self.start.options.reload_window, Close::service_restart());
+        }
+    }
+
+    fn leave_within(&mut self, window: Duration, close: Close) {
+        let own = window.mul_f64(share(self.start.number));
+        self.leave = Some((Box::pin(sleep(own)), close));
     }
 
     /// Sends events until something else happens. Nothing is looked at while the client does not take what is written.
@@ -361,8 +389,11 @@ impl Driver {
                 };
                 Ok(())
             }
-            // Its client comes back, and is asked anew who it is.
-            Turn::Answered(_, Answer::Outdated) => Err(Some(Close::service_restart())),
+            // Its client is asked anew who it is.
+            Turn::Answered(at, Answer::Outdated) => {
+                self.restart(at);
+                Ok(())
+            }
             Turn::Answered(at, Answer::Whole(response)) => self.answered(at, &response).await,
             Turn::Answered(at, Answer::Parts(parts, memory)) => {
                 self.operations[at].state = OperationState::Parts {
@@ -412,8 +443,7 @@ impl Driver {
         } else {
             return;
         };
-        let own = window.mul_f64(share(self.start.number));
-        self.leave = Some((Box::pin(sleep(own)), close));
+        self.leave_within(window, close);
     }
 
     /// Ends with what whoever upgraded the connection says of its caller.
@@ -452,6 +482,10 @@ impl Driver {
             } => {
                 if replaces {
                     self.stop(&id);
+                }
+                if self.is_restarting {
+                    // The client asks again when it has come back.
+                    return Ok(());
                 }
                 let answering = self.start.sender.send(payload);
                 self.operations.push(SessionOperation {
@@ -588,7 +622,10 @@ impl Driver {
 
     async fn ended(&mut self, at: usize, end: &StreamEnd) -> Result<(), Ended> {
         match end {
-            StreamEnd::Reload => return Err(Some(Close::service_restart())),
+            StreamEnd::Reload => {
+                self.restart(at);
+                return Ok(());
+            }
             StreamEnd::Drain => return Err(Some(Close::going_away())),
             StreamEnd::Expired | StreamEnd::Revoked(_) => return Err(Some(Close::forbidden())),
             StreamEnd::Complete

@@ -138,3 +138,44 @@ fn a_connection_is_opened_anew_when_it_is_found_out_otherwise_who_asks() {
         }
     }
 }
+
+/// A client that asks again for a mutation would have it done twice.
+#[test]
+fn what_is_being_answered_is_waited_for_before_a_connection_is_opened_anew() {
+    let graph = Streamed::with("  reload_window: 1h\n");
+    let after = "subscription: { enabled: true, reload_window: 1h }\n\
+                 cors: { policies: [{ origins: ['https://a.example'] }] }\n";
+    run(async {
+        let mut client = Socket::open(&graph, MODERN).await;
+        client
+            .subscribe("m", "mutation { withheld_subscription: ping }")
+            .await;
+        let mut asked = graph.feed.opened();
+        graph.reload_as(&GRAPH, after);
+        client.subscribe("q", "{ ping }").await;
+        client.say(json!({"type": "ping"})).await;
+        assert_eq!(client.hear().await["type"], "pong");
+        asked.answer(200, r#"{"data":{"withheld_subscription":1}}"#);
+        let told = client.hear().await;
+        assert_eq!((&told["id"], &told["type"]), (&json!("m"), &json!("next")));
+        assert_eq!(client.hear().await["type"], "complete");
+        assert_eq!(client.closed().await, 1012);
+    });
+}
+
+/// Found by a review: they went on where sockets were closed.
+#[test]
+fn a_stream_ends_when_other_pages_may_read_it_or_other_proxies_are_believed() {
+    let pages = "cors: { policies: [{ origins: ['https://a.example'] }] }\n";
+    let behind = "http: { trusted_proxies: [10.9.9.9] }\n";
+    for after in [pages, behind] {
+        let graph = Streamed::with("  reload_window: 0s\n");
+        let client = Client::subscribe(graph.served.address, SSE, ADDED);
+        let source = graph.feed.opened();
+        let options = "subscription: { enabled: true, reload_window: 0s }\n";
+        graph.reload_as(&GRAPH, &format!("{options}{after}"));
+        let rest = client.rest();
+        assert!(!rest.contains("complete"), "{rest}");
+        source.wait_until_left();
+    }
+}
