@@ -21,6 +21,10 @@ pub struct Exchange {
     pub subgraph: String,
     /// The status of a response.
     pub status: u16,
+    /// Whether it is no part that comes after the first, whose head has left.
+    pub is_first: bool,
+    /// Whether further parts follow.
+    pub has_next: bool,
     /// The body, if it is lent.
     pub body: Option<Bytes>,
     /// What stages of one request leave for later ones.
@@ -70,6 +74,8 @@ impl Exchange {
             uri: String::new(),
             subgraph: String::new(),
             status: 200,
+            is_first: true,
+            has_next: false,
             body: None,
             context: ContextEntries::default(),
             own: None,

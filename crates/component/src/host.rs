@@ -110,8 +110,17 @@ impl Lent {
         let why = format!("reading the header `{name}` (`permissions.read_headers`)");
         Err(CallError::Forbidden(why).into())
     }
+    /// A part that comes after the first has no head of its own, and the one before it has left.
+    fn has_head(&self) -> Result<()> {
+        if self.exchange.is_first {
+            return Ok(());
+        }
+        let why = "a header or a status in a part after the first (`parts.is-first`)";
+        Err(CallError::Forbidden(why.to_owned()).into())
+    }
     /// A header that may be written, and a value that it can have.
     fn writable(&mut self, name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
+        self.has_head()?;
         let name = header_name(name)?;
         let permitted = &self.settings.permissions.write_headers;
         if !permitted.contains(name.as_str()) {
@@ -225,6 +234,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<Lent>> {
     exchange(&mut of)?;
     headers(&mut of)?;
     context(&mut linker)?;
+    parts(&mut linker)?;
     settings(&mut linker)?;
     logging(&mut linker)?;
     Ok(linker)
@@ -259,6 +269,7 @@ fn exchange(of: &mut LinkerInstance<'_, Lent>) -> Result<()> {
         Ok((lent.data().exchange.status,))
     })?;
     of.func_wrap("set-status", |mut lent: Store<'_>, (code,): (u16,)| {
+        lent.data().has_head()?;
         let exchange = &mut lent.data_mut().exchange;
         exchange.status = status(code)?.as_u16();
         exchange.changes.status = exchange.stage.is_response();
@@ -387,6 +398,16 @@ fn context(linker: &mut Linker<Lent>) -> Result<()> {
         let permitted = lent.settings.permissions.read_context.iter();
         let names = permitted.filter(|name| has(name)).cloned();
         Ok((names.collect::<Vec<String>>(),))
+    })
+}
+
+fn parts(linker: &mut Linker<Lent>) -> Result<()> {
+    let mut of = linker.instance("ogive:hooks/parts@1.0.0")?;
+    of.func_wrap("is-first", |lent: Store<'_>, (): ()| {
+        Ok((lent.data().exchange.is_first,))
+    })?;
+    of.func_wrap("has-next", |lent: Store<'_>, (): ()| {
+        Ok((lent.data().exchange.has_next,))
     })
 }
 

@@ -63,6 +63,9 @@ pub struct Message<'a> {
     pub has_next: Option<bool>,
     /// The plan, a JSON text.
     pub query_plan: Option<&'a str>,
+    /// Whether it is about a part that comes after the first: the head of the response has left, and is here for whoever
+    /// judges by it.
+    pub is_later_part: bool,
 }
 
 impl<'a> Message<'a> {
@@ -83,6 +86,7 @@ impl<'a> Message<'a> {
             status_code: None,
             has_next: None,
             query_plan: None,
+            is_later_part: false,
         }
     }
 

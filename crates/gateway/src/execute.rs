@@ -183,6 +183,7 @@ pub(crate) async fn execute_in_parts(
     )
     .asked_by(Some(&caller))
     .rewritten_by(state.options.error_rules())
+    .hooked_by(hook(context))
     .admitted_by(admission)
     .within(state.options.request_memory.ceiling)
     .counted_in(context.memory(), held)

@@ -507,7 +507,7 @@ impl Gateway {
             OperationCost::open(serving.options.demand_control.as_ref(), &prepared, estimate);
         let pending = PendingCost::of(cost, taken, used);
         let in_parts = request.in_parts.filter(|_| exposed == Exposed::No);
-        if let Some(in_parts) = in_parts.and_then(|media| InParts::of(media, run, &planned)) {
+        if let Some(in_parts) = in_parts.and_then(|media| InParts::of(media, run, &planned, self)) {
             let kept = in_parts.keep(run, prepared, planned, (self, pending));
             return Box::pin(respond_in_parts(kept, media)).await;
         }

@@ -31,6 +31,8 @@ pub struct Exchange {
     pub status: u16,
     /// Whether it is no part that comes after the first.
     pub is_primary: bool,
+    /// Whether further parts follow.
+    pub has_next: bool,
     /// The members of the body, if the script looks at bodies.
     pub body: Members,
     /// What stages of one request leave for later ones.
@@ -60,6 +62,7 @@ impl Exchange {
             subgraph: String::new(),
             status: 200,
             is_primary: true,
+            has_next: false,
             body: Members::default(),
             context: ContextEntries::default(),
             own: None,
@@ -98,6 +101,14 @@ impl Members {
         }
         out.push(b'}');
         Some(out.into())
+    }
+    /// A member, as it is written.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).map(RawValue::get)
+    }
+    /// Sets a member.
+    pub fn put(&mut self, name: &str, value: Box<RawValue>) {
+        self.set(name, Some(value));
     }
     pub(crate) fn get(&self, name: &str) -> Option<&RawValue> {
         let mut members = self.members.iter();

@@ -86,7 +86,10 @@ fn messages(engine: &mut Engine) {
     engine
         .register_type_with_name::<Message>("Message")
         .register_type_with_name::<SubgraphRequest>("SubgraphRequest")
-        .register_get("headers", |m: &mut Message| Headers(m.0.clone(), m.of()))
+        .register_get("headers", |m: &mut Message| -> Result<Headers> {
+            m.has_head()?;
+            Ok(Headers(m.0.clone(), m.of()))
+        })
         .register_get("context", |m: &mut Message| Context(m.0.clone()))
         .register_get("body", |m: &mut Message| -> Result<Body> {
             match m.of() {
@@ -115,10 +118,10 @@ fn messages(engine: &mut Engine) {
             m.set_status(code)
         })
         .register_set("status_code", |m: &mut Message, code: INT| -> Result<()> {
-            m.set_status(status(code)?);
-            Ok(())
+            m.set_status(status(code)?)
         })
         .register_fn("is_primary", |m: &mut Message| m.0.look().is_primary)
+        .register_get("has_next", |m: &mut Message| m.0.look().has_next)
         .register_get("headers", |s: &mut SubgraphRequest| {
             Headers(s.0.clone(), Of::Stage)
         })
@@ -179,10 +182,21 @@ fn writing_back(engine: &mut Engine) {
 }
 
 impl Message {
-    fn set_status(&self, code: Status) {
+    /// A part that comes after the first has no head of its own, and the one before it has left.
+    fn has_head(&self) -> Result<()> {
+        if self.0.look().is_primary {
+            return Ok(());
+        }
+        Err(wrong(
+            "headers and status of a response are there in its first part only: see `is_primary()`",
+        ))
+    }
+    fn set_status(&self, code: Status) -> Result<()> {
+        self.has_head()?;
         let mut exchange = self.0.look();
         exchange.status = code.0;
         exchange.has_new_status = true;
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The cases of `cases.txt`: `== NAME`, `at HOOK`, what is permitted, what goes in (`header`, `body`), what comes out
+//! The cases of `cases.txt`: `== NAME`, `at HOOK`, what is permitted, what goes in (`header`, `body`, `part later`), what comes out
 //! (`gives`), and what the hook does.
 
 use ogive_component::{CallError, Exchange, hook_of};
@@ -52,7 +52,10 @@ fn components_do_what_they_are_written_for() {
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         // Twice, because an instance is used again.
         for _ in 0..2 {
-            let lent = exchange(hook_of(of("at")).unwrap(), of("header"), of("body"));
+            let mut lent = exchange(hook_of(of("at")).unwrap(), of("header"), of("body"));
+            if of("part") == "later" {
+                (lent.is_first, lent.has_next) = (false, true);
+            }
             let (exchange, outcome) = plugin.call(lent);
             let found = said(&exchange, &outcome);
             if found != of("gives") {

@@ -18,6 +18,8 @@
 (import "ogive:hooks/context@1.0.0" "set" (func $set (param i32 i32 i32 i32)))
 (import "ogive:hooks/context@1.0.0" "remove" (func $remove (param i32 i32)))
 (import "ogive:hooks/context@1.0.0" "names" (func $names (param i32)))
+(import "ogive:hooks/parts@1.0.0" "is-first" (func $is_first (result i32)))
+(import "ogive:hooks/parts@1.0.0" "has-next" (func $has_next (result i32)))
 (import "ogive:hooks/settings@1.0.0" "configuration" (func $configuration (param i32)))
 (import "ogive:hooks/settings@1.0.0" "variable" (func $variable (param i32 i32 i32)))
 (import "ogive:hooks/logging@1.0.0" "log" (func $log (param i32 i32 i32)))

@@ -18,8 +18,8 @@ use crate::{
 /// What is in stock is asked of a subgraph that the test answers for.
 pub(crate) const QUERY: &str =
     "{ topProducts(first: 2) { name ... @defer(label: \"stock\") { inStock } } }";
-const OF_2022: &str = "multipart/mixed;deferSpec=20220824, application/json";
-const CURRENT: &str = "multipart/mixed;incrementalSpec=v0.2, application/json";
+pub(crate) const OF_2022: &str = "multipart/mixed;deferSpec=20220824, application/json";
+pub(crate) const CURRENT: &str = "multipart/mixed;incrementalSpec=v0.2, application/json";
 /// A test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -39,13 +39,13 @@ pub(crate) fn is_known(asked: &mut ReceivedRequest) {
 }
 
 /// An answer that comes in parts.
-struct Coming {
+pub(crate) struct Coming {
     stream: TcpStream,
     text: String,
 }
 
 impl Coming {
-    fn ask(address: SocketAddr, query: &str, accept: &str) -> Coming {
+    pub(crate) fn ask(address: SocketAddr, query: &str, accept: &str) -> Coming {
         let body = json!({"query": query}).to_string();
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -61,7 +61,7 @@ impl Coming {
         }
     }
     /// Waits until something has come.
-    fn until(&mut self, what: &str) -> &str {
+    pub(crate) fn until(&mut self, what: &str) -> &str {
         let mut buffer = [0; 4096];
         while !self.text.contains(what) {
             let n = self.stream.read(&mut buffer).unwrap();
@@ -72,7 +72,7 @@ impl Coming {
         &self.text
     }
     /// The rest, and all parts as JSON.
-    fn parts(mut self) -> Vec<Value> {
+    pub(crate) fn parts(mut self) -> Vec<Value> {
         self.stream.read_to_string(&mut self.text).unwrap();
         let (_, body) = self.text.split_once("\r\n\r\n").unwrap();
         let head = self.text.split("\r\n\r\n").next().unwrap();

@@ -11,6 +11,7 @@ use crate::{
     graph::Graph,
     http_client::{Answer, post_with},
     identity::Known,
+    incremental::{CURRENT, Coming, QUERY, held_back, is_known},
 };
 
 /// A folder with one script; gone with the test.
@@ -85,6 +86,37 @@ fn execution_service(service) { service.map_request(|request| { change(request);
             answer.text()
         );
     }
+}
+
+#[test]
+fn a_script_is_called_for_each_part_and_has_the_head_with_the_first() {
+    let ask = |head: &str| {
+        let script = Script::new(&format!(
+            "fn supergraph_service(service) {{ service.map_response(|response| {{
+                {head}
+                response.body.extensions = #{{ next: response.has_next }};
+            }}); }}"
+        ));
+        let (graph, inventory) = held_back(&script.yaml());
+        let mut coming = Coming::ask(graph.address(), QUERY, CURRENT);
+        let first = coming.until("\"next\":true").to_owned();
+        is_known(&mut inventory.next());
+        (first, coming.parts())
+    };
+    let (first, parts) =
+        ask("if response.is_primary() { response.headers[\"x-first\"] = \"yes\"; }");
+    assert!(first.contains("x-first: yes"), "{first}");
+    assert_eq!(parts[1]["extensions"]["next"], false);
+    assert!(parts[1].to_string().contains("inStock"));
+    // There are none to change any more.
+    let (_, parts) = ask("response.headers[\"x-first\"] = \"yes\";");
+    let last = parts.last().unwrap();
+    assert_eq!((parts.len(), &last["hasNext"]), (2, &false.into()));
+    let text = last.to_string();
+    assert!(
+        text.contains("SCRIPT_FAILED") && !text.contains("inStock"),
+        "{text}"
+    );
 }
 
 /// Notes every stage in the context, and in headers where there are some.

@@ -10,6 +10,7 @@ use ogive_coprocessor::{
 };
 use ogive_failure::ErrorCode;
 use ogive_json::write_string;
+use ogive_script::exchange::Members;
 use ogive_server::ResponseBody;
 use ogive_telemetry::{Record, codes};
 use serde_json::value::RawValue;
@@ -182,6 +183,27 @@ pub(crate) fn note_break(record: &Record, response: &Response<ResponseBody>) {
     if let Some(BreakCode(code)) = response.extensions().get() {
         record.refused(code);
     }
+}
+
+/// The same response with a `hasNext` that says what is so: whoever changes a part does not end the answer by it.
+pub(crate) fn with_has_next(json: Bytes, has_next: bool) -> Result<Bytes, CoprocessorError> {
+    let malformed = || CoprocessorError::Malformed("body", "a GraphQL response");
+    let mut members = Members::read(&json).ok_or_else(malformed)?;
+    if members.text("hasNext") == Some(if has_next { "true" } else { "false" }) {
+        return Ok(json);
+    }
+    let value = serde_json::value::to_raw_value(&has_next).map_err(|_| malformed())?;
+    members.put("hasNext", value);
+    Ok(members.changed().unwrap_or(json))
+}
+
+/// The response that a stream ends with of which a part was ended with this body: without errors it would say nothing.
+pub(crate) fn of_ended_part(status: StatusCode, body: Option<ReplyBody>) -> Bytes {
+    let said = of_break(status, body);
+    if has_errors(&said) {
+        return said;
+    }
+    of_break(status, None)
 }
 
 /// Whether a text is JSON.

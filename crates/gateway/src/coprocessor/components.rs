@@ -68,7 +68,11 @@ impl CoprocessorRun<'_> {
     fn lent_to(&self, plugin: &Plugin, message: &Message<'_>) -> Exchange {
         let mut exchange = Exchange::new(message.stage);
         exchange.id.clone_from(&self.id);
-        exchange.headers = message.headers.cloned().unwrap_or_default();
+        exchange.is_first = !message.is_later_part;
+        exchange.has_next = message.has_next.unwrap_or(false);
+        if exchange.is_first {
+            exchange.headers = message.headers.cloned().unwrap_or_default();
+        }
         match self.head.get() {
             Some(head) => {
                 exchange.method = head.method.as_str().to_owned();

@@ -5,19 +5,16 @@
 
 use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Instant};
 
-use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use ogive_component::CallError;
 use ogive_coprocessor::{
-    ContextSelection, Control, CoprocessorError, Message, MessageBody, MessageContext, Reply,
-    ReplyBody, Stage, entries::OF_OPERATION,
+    ContextSelection, Control, CoprocessorError, Message, MessageContext, Reply, Stage,
+    entries::OF_OPERATION,
 };
 use ogive_script::Scripts;
-use ogive_server::ResponseBody;
 use ogive_telemetry::{FailureLine, Hook, HookOutcome, Urgency, codes};
 
 use super::{
-    body::break_response,
     change::Change,
     plugins::LoadedPlugin,
     run::{CoprocessorRun, OperationCoprocessor},
@@ -48,11 +45,15 @@ impl CoprocessorRun<'_> {
         take: impl Fn(Change) -> Result<T, CoprocessorError>,
     ) -> Result<Option<T>, RequestError> {
         let stage = message.stage;
-        let scripts = self.scripts_at(stage);
+        // Of a head that has left nothing is to be told but the body.
+        let is_body_only = message.is_later_part && stage == Stage::RouterResponse;
+        let scripts = self.scripts_at(stage).filter(|_| !is_body_only);
         if scripts.is_none() && self.plugins_at(stage).next().is_none() {
             return self.ask_coprocessor(operation, message, take).await;
         }
-        let mut all: Vec<Asked<'_>> = self.plugins_at(stage).map(Asked::Component).collect();
+        let plugins = self.plugins_at(stage);
+        let plugins = plugins.filter(|of| !is_body_only || of.plugin.looks_at_body(stage));
+        let mut all: Vec<Asked<'_>> = plugins.map(Asked::Component).collect();
         all.extend(scripts.map(Asked::Scripts));
         all.push(Asked::Coprocessor);
         if stage.is_response() {
@@ -137,7 +138,11 @@ impl CoprocessorRun<'_> {
         take: impl FnOnce(Change) -> Result<T, CoprocessorError>,
     ) -> Result<Option<T>, RequestError> {
         let stage = message.stage;
-        let Some(settings) = self.at(stage) else {
+        let is_told = |settings: &&StageSettings| {
+            let is_body_only = message.is_later_part && stage == Stage::RouterResponse;
+            !is_body_only || settings.selection.body
+        };
+        let Some(settings) = self.at(stage).filter(is_told) else {
             return Ok(None);
         };
         if let Some(condition) = &settings.condition
@@ -155,7 +160,7 @@ impl CoprocessorRun<'_> {
         }
         let none = HeaderMap::new();
         let before = message.headers.unwrap_or(&none);
-        settings.select(&mut message, self.sdl);
+        settings.select(&mut message, self.sdl.map(|sdl| &**sdl));
         let since = Instant::now();
         let called = |outcome| self.called(Hook::Coprocessor, stage, outcome, since);
         let reply = match self.told(operation, settings, &message).await {
@@ -311,106 +316,6 @@ impl CoprocessorRun<'_> {
     /// The same of one that wanted to end the request: that it cannot be told how does not let it go on.
     fn failed_to_end(&self, stage: Stage, error: &CoprocessorError) -> RequestError {
         failed(self.cause(stage, error))
-    }
-
-    /// Lets the coprocessor look at a response.
-    pub(crate) async fn answered(
-        &self,
-        operation: Option<&OperationCoprocessor<'_>>,
-        stage: Stage,
-        response: &mut Response<ResponseBody>,
-    ) -> Result<(), RequestError> {
-        if !self.is_on(stage) {
-            return Ok(());
-        }
-        let in_parts = response.body().is_in_parts();
-        let is_told = self.looks_at_body(stage) && !in_parts;
-        let body = is_told.then(|| response.body().to_vec());
-        let copied = body.as_ref().map_or(0, Vec::len);
-        self.memory.grow(copied)?;
-        let told_body = body.as_deref().map(|body| {
-            if stage.body_is_text() {
-                MessageBody::Text(body)
-            } else {
-                MessageBody::Json(body)
-            }
-        });
-        let message = Message {
-            headers: Some(response.headers()),
-            body: told_body,
-            status_code: Some(response.status().as_u16()),
-            has_next: (stage != Stage::RouterResponse).then_some(in_parts),
-            ..Message::new(stage, &self.id)
-        };
-        let take = |change| ResponseChange::of(stage, change, in_parts);
-        let asked = self.ask(operation, message, take).await;
-        self.memory.shrink(copied);
-        if let Some(change) = asked? {
-            change.apply(response);
-        }
-        Ok(())
-    }
-}
-
-/// What becomes of a response.
-enum ResponseChange {
-    /// Another one stands in its place.
-    Instead(Box<Response<ResponseBody>>),
-    /// It has another head or body.
-    Parts {
-        headers: Option<HeaderMap>,
-        status_code: Option<StatusCode>,
-        body: Option<Bytes>,
-    },
-}
-
-impl ResponseChange {
-    fn of(stage: Stage, change: Change, in_parts: bool) -> Result<Self, CoprocessorError> {
-        if let Control::Break(status) = change.control {
-            let ended = break_response(status, change, !stage.body_is_text());
-            return Ok(ResponseChange::Instead(Box::new(ended)));
-        }
-        let body = match change.body {
-            Some(body) if !in_parts => {
-                let is_text = matches!(body, ReplyBody::Text(_));
-                let body = body.into_bytes();
-                if !stage.body_is_text() && (is_text || !body.starts_with(b"{")) {
-                    let expected = "a GraphQL response";
-                    return Err(CoprocessorError::Malformed("body", expected));
-                }
-                Some(body)
-            }
-            _ => None,
-        };
-        Ok(ResponseChange::Parts {
-            headers: change.headers,
-            status_code: change.status_code,
-            body,
-        })
-    }
-
-    fn apply(self, response: &mut Response<ResponseBody>) {
-        let (headers, status_code, body) = match self {
-            ResponseChange::Instead(ended) => {
-                *response = *ended;
-                return;
-            }
-            ResponseChange::Parts {
-                headers,
-                status_code,
-                body,
-            } => (headers, status_code, body),
-        };
-        if let Some(headers) = headers {
-            *response.headers_mut() = headers;
-        }
-        if let Some(status) = status_code {
-            *response.status_mut() = status;
-        }
-        if let Some(body) = body {
-            response.headers_mut().remove(header::CONTENT_LENGTH);
-            response.body_mut().replace(body);
-        }
     }
 }
 

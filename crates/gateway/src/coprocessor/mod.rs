@@ -6,23 +6,27 @@
 //! | `SupergraphRequest` | [`operation`] | the document is known; nothing is validated yet |
 //! | `ExecutionRequest` | [`operation`] | it is planned, and decided what the caller may see |
 //! | `SubgraphRequest`, `SubgraphResponse` | [`fetch`] | around each request to a subgraph |
-//! | `ExecutionResponse`, `SupergraphResponse` | [`operation`] | the response is made |
-//! | `RouterResponse` | [`router`] | its head is made |
+//! | `ExecutionResponse`, `SupergraphResponse` | [`operation`], [`answers`] | the response is made |
+//! | `RouterResponse` | [`router`], [`answers`] | its head is made |
+//! | the last three, again | [`parts`] | a later part of an answer, or an event, is made |
 //!
 //! What the stages of one request share is its [`run`]; how it is asked and what it says is taken over is [`messages`], under which
 //! conditions [`values`]; how they are composed of a configuration is [`settings`] and [`plugins`], what
 //! bodies look like is [`body`], and how scripts and components get at the context is [`lent_context`]. Scripts ([`scripts`]) and WebAssembly components ([`components`]) are called at the same stages. Without a coprocessor none of this is there: a request looks once whether it is.
 //!
-//! What no stage is told of passes as it is, unless it would pass by a stage that looks at answers: nothing is answered in
-//! parts then, and subscriptions are refused.
+//! What goes on behind a response keeps what it needs of the stages of its request ([`kept`]). Only requests to the subgraph of a
+//! subscription pass no stage: where one looks at requests to subgraphs, subscriptions are refused.
 
+pub(crate) mod answers;
 pub(crate) mod body;
 pub(crate) mod change;
 pub(crate) mod components;
 pub(crate) mod fetch;
+pub(crate) mod kept;
 mod lent_context;
 pub(crate) mod messages;
 pub(crate) mod operation;
+pub(crate) mod parts;
 pub(crate) mod plugins;
 pub(crate) mod router;
 pub(crate) mod run;

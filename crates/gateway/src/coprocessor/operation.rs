@@ -2,8 +2,9 @@
 //! plan.
 
 use std::{
-    cell::{Cell, OnceCell, RefCell},
+    cell::{Cell, OnceCell},
     collections::BTreeMap,
+    rc::Rc,
 };
 
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 
 use super::{
+    answers::goes_on,
     body::{self, break_response},
     change::Change,
     run::{CoprocessorRun, OperationCoprocessor},
@@ -48,10 +50,6 @@ impl Gateway {
         mut input: OperationInput<'_>,
     ) -> Result<Response<ResponseBody>, RequestError> {
         let media = input.media;
-        // Parts would leave before anybody has looked at them.
-        if run.looks_at_answers() || run.looks_at_fetches() {
-            input.request.in_parts = None;
-        }
         // What is one event of a stream is framed after everybody has looked at it.
         if let Media::Stream(_) = media {
             input.media = Media::Json;
@@ -59,7 +57,7 @@ impl Gateway {
         let is_told = run.looks_at_body(Stage::ExecutionRequest);
         let mut operation = OperationCoprocessor {
             run,
-            own: RefCell::default(),
+            own: Rc::default(),
             body: None,
             method: context.parts.method.as_str(),
             headers: OnceCell::new(),
@@ -315,18 +313,16 @@ impl OperationCoprocessor<'_> {
         let run = self.run;
         let kind = prepared.operation.definition.kind;
         self.note_operation(prepared);
-        let looks = run.looks_at_answers() || run.looks_at_fetches();
-        if kind == OperationKind::Subscription && looks {
-            let message = "subscriptions are not served here: the coprocessor looks at answers, and is not told of events";
+        if kind == OperationKind::Subscription && run.looks_at_fetches() {
+            let message = "subscriptions are not served here: the coprocessor looks at requests to subgraphs, and is not told of those of subscriptions";
             return Err(RequestError::graphql(
                 codes::SUBSCRIPTIONS_NOT_SUPPORTED,
                 message,
             ));
         }
         let ended = self.execution_request(headers, planned).await?;
-        let goes_on = ended.is_none() && kind != OperationKind::Subscription;
-        self.is_executed.set(goes_on);
-        if goes_on {
+        self.is_executed.set(ended.is_none());
+        if ended.is_none() && kind != OperationKind::Subscription {
             // What is begun is finished, and told of.
             run.memory.run();
         }
@@ -378,7 +374,7 @@ fn reframed(mut response: Response<ResponseBody>, media: Media) -> Response<Resp
     let Media::Stream(stream) = media else {
         return response;
     };
-    if response.status() != http::StatusCode::OK || response.body().is_in_parts() {
+    if response.status() != http::StatusCode::OK || goes_on(&response) {
         return response;
     }
     let body = whole(stream, &response.body().to_vec());

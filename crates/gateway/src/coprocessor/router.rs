@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, OnceCell},
+    rc::Rc,
     sync::Arc,
 };
 
@@ -18,6 +19,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::values::entry_of;
 use super::{
+    answers::goes_on,
     body::break_response,
     change::Change,
     operation::without_connection,
@@ -149,20 +151,19 @@ impl Gateway {
         memory: &Reservation,
     ) -> CoprocessorRun<'a> {
         let stages = &*served.stages;
-        let is_told = |stage| stages.at(stage).is_some_and(|at| at.selection.sdl);
-        let tells_sdl = Stage::ALL.into_iter().any(is_told);
         let run = CoprocessorRun {
             stages,
             client: &context.worker.client,
-            sdl: tells_sdl.then(|| served.sdl(&serving.state.supergraph.api)),
+            sdl: served.told_sdl(&serving.state.supergraph.api),
             id: format!("{:032x}", self.telemetry.new_id()),
             origin: (context.parts, context.identity),
-            entries: ContextEntries::default().into(),
+            entries: Rc::new(ContextEntries::default().into()),
             memory: memory.beside(),
             address: context.identity.client,
             asked_by: context.identity.caller().ok().flatten(),
             changed: OnceCell::new(),
             head: OnceCell::new(),
+            sent: Rc::default(),
             observe: &serving.options.observe,
             is_batch: Cell::new(false),
             telemetry: &self.telemetry,
@@ -194,6 +195,9 @@ impl Gateway {
             Ok(()) => response,
             Err(error) => refused(context, &error, media),
         };
+        if goes_on(&response) {
+            run.sent_head(&response);
+        }
         run.hold(&mut response);
         response
     }
@@ -274,7 +278,7 @@ impl Gateway {
 pub(crate) fn look_back(run: &CoprocessorRun<'_>, parts: &Parts) {
     if run.scripts.is_some() || run.stages.looks_back() || !run.stages.plugins().is_empty() {
         let path = parts.uri.path_and_query();
-        let _ = run.head.set(Box::new(RequestHead {
+        let _ = run.head.set(Rc::new(RequestHead {
             method: parts.method.clone(),
             headers: parts.headers.clone(),
             path: path.map_or_else(String::new, ToString::to_string),

@@ -2,12 +2,13 @@
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
+    rc::Rc,
     sync::Arc,
     time::Instant,
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, request::Parts};
+use http::{HeaderMap, Method, Response, StatusCode, request::Parts};
 use ogive_base::Reservation;
 use ogive_config::Client as PeerClient;
 use ogive_coprocessor::{
@@ -22,6 +23,7 @@ use ogive_transport::Client;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
+    answers::FirstPart,
     body::has_errors,
     plugins::LoadedPlugin,
     settings::{CoprocessorStages, StageSettings},
@@ -31,16 +33,24 @@ use crate::shared::{
     stage_observer::StageEvent, worker::WorkerState,
 };
 
+/// The stages at what is sent to clients, in their order.
+pub(crate) const PART_STAGES: [Stage; 3] = [
+    Stage::ExecutionResponse,
+    Stage::SupergraphResponse,
+    Stage::RouterResponse,
+];
+
 /// One HTTP request.
 pub(crate) struct CoprocessorRun<'a> {
     pub(crate) stages: &'a CoprocessorStages,
     pub(crate) client: &'a Client,
     /// The schema, if a stage is told it.
-    pub(crate) sdl: Option<&'a str>,
+    pub(crate) sdl: Option<&'a Arc<str>>,
     pub(crate) id: String,
     /// Its head as the client sent it, and who it is.
     pub(crate) origin: (&'a Parts, &'a Identity),
-    pub(crate) entries: RefCell<ContextEntries>,
+    /// Shared with what goes on behind it.
+    pub(crate) entries: Rc<RefCell<ContextEntries>>,
     /// What counts messages while they are under way, and replies until the response has left.
     pub(crate) memory: Reservation,
     /// Which client asks.
@@ -50,7 +60,9 @@ pub(crate) struct CoprocessorRun<'a> {
     /// Who asks, after claims were changed.
     pub(crate) changed: OnceCell<Option<Arc<Caller>>>,
     /// The method and headers after the first stage, if a condition looks back at them.
-    pub(crate) head: OnceCell<Box<RequestHead>>,
+    pub(crate) head: OnceCell<Rc<RequestHead>>,
+    /// The head of a response behind which something comes, once it has left.
+    pub(crate) sent: Rc<OnceCell<SentHead>>,
     /// The scripts that are called at its stages.
     pub(crate) scripts: Option<&'a Arc<Scripts>>,
     /// What does what takes long.
@@ -75,18 +87,25 @@ pub(crate) struct RequestHead {
     pub(crate) path: String,
 }
 
+/// The head of a response.
+pub(crate) struct SentHead {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+}
+
 /// One operation of it.
 pub(crate) struct OperationCoprocessor<'a> {
     pub(crate) run: &'a CoprocessorRun<'a>,
     /// Entries of the context that belong to it alone.
-    pub(crate) own: RefCell<ContextEntries>,
+    /// Shared with what goes on behind its request.
+    pub(crate) own: Rc<RefCell<ContextEntries>>,
     /// The request as the supergraph stage left it, if the execution stage is told it.
     pub(crate) body: Option<Bytes>,
     /// The method of its HTTP request.
     pub(crate) method: &'a str,
     /// The headers from the execution stage on.
     pub(crate) headers: OnceCell<HeaderMap>,
-    /// Whether its plan was executed.
+    /// Whether its plan was executed, or its source is subscribed to.
     pub(crate) is_executed: Cell<bool>,
 }
 
@@ -147,6 +166,9 @@ impl CoprocessorRun<'_> {
 
     /// Whether a response of GraphQL has errors.
     pub(crate) fn sees_errors(&self, response: &Response<ResponseBody>) -> bool {
+        if let Some(first) = response.extensions().get::<FirstPart>() {
+            return has_errors(&first.json());
+        }
         let body = response.body();
         let mut pieces = body.pieces();
         if let (Some(only), None) = (pieces.next(), pieces.next()) {
@@ -156,6 +178,14 @@ impl CoprocessorRun<'_> {
         let has_errors = has_errors(&body.to_vec());
         self.memory.shrink(body.len());
         has_errors
+    }
+
+    /// Keeps the head of a response for the stages at what comes behind it.
+    pub(crate) fn sent_head(&self, response: &Response<ResponseBody>) {
+        let _ = self.sent.set(SentHead {
+            status: response.status(),
+            headers: response.headers().clone(),
+        });
     }
 
     /// Lets a response hold what replies said, which may be in it.
@@ -170,10 +200,23 @@ impl CoprocessorRun<'_> {
         self.is_on(Stage::SubgraphRequest) || self.is_on(Stage::SubgraphResponse)
     }
 
-    /// Whether anybody looks at what is answered.
-    pub(crate) fn looks_at_answers(&self) -> bool {
-        let mut stages = Stage::ALL.into_iter().filter(|stage| stage.is_response());
-        stages.any(|stage| self.is_on(stage))
+    /// Whether anybody looks at what comes behind the head of a response, at a stage. The outermost one is about the head:
+    /// who looks at bodies there is told of what comes behind it.
+    pub(crate) fn is_on_parts(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::RouterResponse => {
+                self.at(stage).is_some_and(|at| at.selection.body)
+                    || self
+                        .plugins_at(stage)
+                        .any(|of| of.plugin.looks_at_body(stage))
+            }
+            stage => self.is_on(stage),
+        }
+    }
+
+    /// The same at any stage.
+    pub(crate) fn looks_at_parts(&self) -> bool {
+        PART_STAGES.iter().any(|stage| self.is_on_parts(*stage))
     }
 
     /// Leaves an entry for later stages. What cannot be written, or is too much, is not left.

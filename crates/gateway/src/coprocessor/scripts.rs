@@ -68,7 +68,11 @@ impl CoprocessorRun<'_> {
     fn lent(&self, scripts: &Scripts, message: &Message<'_>) -> Exchange {
         let mut exchange = Exchange::new(message.stage);
         exchange.id.clone_from(&self.id);
-        exchange.headers = message.headers.cloned().unwrap_or_default();
+        exchange.is_primary = !message.is_later_part;
+        exchange.has_next = message.has_next.unwrap_or(false);
+        if exchange.is_primary {
+            exchange.headers = message.headers.cloned().unwrap_or_default();
+        }
         if let Some(head) = self.head.get() {
             exchange.method = head.method.as_str().to_owned();
             exchange.client_uri.clone_from(&head.path);

@@ -30,6 +30,15 @@ use crate::{
     shared::selectors::{Selected, is_met_by_known},
 };
 
+/// The stages at what open streams send and ask.
+const STREAM_STAGES: [Stage; 5] = [
+    Stage::SubgraphRequest,
+    Stage::SubgraphResponse,
+    Stage::ExecutionResponse,
+    Stage::SupergraphResponse,
+    Stage::RouterResponse,
+];
+
 /// How a coprocessor is asked at the stages of a configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CoprocessorSettings {
@@ -73,14 +82,17 @@ impl StageSettings {
     /// Leaves of a message what is told.
     pub(crate) fn select<'m>(&self, message: &mut Message<'m>, sdl: Option<&'m str>) {
         let selection = &self.selection;
-        message.headers = message.headers.filter(|_| selection.headers);
+        // The head of a part that comes later has left with the first.
+        let has_head = !message.is_later_part;
+        message.headers = message.headers.filter(|_| selection.headers && has_head);
         message.body = message.body.filter(|_| selection.body);
         message.sdl = sdl.filter(|_| selection.sdl);
         message.path = message.path.filter(|_| selection.path);
         message.method = message.method.filter(|_| selection.method);
         message.uri = message.uri.filter(|_| selection.uri);
         message.service_name = message.service_name.filter(|_| selection.service_name);
-        message.status_code = message.status_code.filter(|_| selection.status_code);
+        let status_code = message.status_code;
+        message.status_code = status_code.filter(|_| selection.status_code && has_head);
         let id = message.subgraph_request_id;
         message.subgraph_request_id = id.filter(|_| selection.subgraph_request_id);
     }
@@ -302,7 +314,7 @@ pub(crate) struct CoprocessorState {
     pub(crate) stages: Arc<CoprocessorStages>,
     /// The scripts; an error if they cannot be used with this schema, which ends every request.
     pub(crate) scripts: Option<Result<Arc<Scripts>, ProgramError>>,
-    sdl: OnceLock<String>,
+    sdl: OnceLock<Arc<str>>,
 }
 
 impl CoprocessorState {
@@ -357,8 +369,52 @@ impl CoprocessorState {
         out
     }
     /// The schema that clients see; made when it is told for the first time.
-    pub(crate) fn sdl(&self, api: &Schema) -> &str {
-        self.sdl.get_or_init(|| sdl(api))
+    pub(crate) fn sdl(&self, api: &Schema) -> &Arc<str> {
+        self.sdl.get_or_init(|| sdl(api).into())
+    }
+    /// The schema that stages are told, if any is.
+    pub(crate) fn told_sdl(&self, api: &Schema) -> Option<&Arc<str>> {
+        let is_told = |stage| self.stages.at(stage).is_some_and(|at| at.selection.sdl);
+        let tells = Stage::ALL.into_iter().any(is_told);
+        tells.then(|| self.sdl(api))
+    }
+    /// Whether anybody is asked at a stage.
+    fn is_on(&self, stage: Stage) -> bool {
+        let scripts = self
+            .scripts
+            .as_ref()
+            .and_then(|scripts| scripts.as_ref().ok());
+        self.stages.at(stage).is_some()
+            || scripts.is_some_and(|scripts| scripts.has(stage))
+            || self
+                .stages
+                .plugins()
+                .iter()
+                .any(|of| of.plugin.is_at(stage))
+    }
+    /// Whether what is sent to clients passes the same stages under another configuration: if anybody looks at it, then by the
+    /// same settings, and by scripts that can be used.
+    pub(crate) fn passes_alike(
+        before: Option<&Arc<CoprocessorStages>>,
+        now: Option<&Self>,
+    ) -> bool {
+        let now = now.filter(|now| {
+            let scripts = now.scripts.as_ref();
+            scripts.is_some_and(|scripts| scripts.is_err())
+                || STREAM_STAGES.into_iter().any(|stage| now.is_on(stage))
+        });
+        match (before, now) {
+            (None, None) => true,
+            (Some(before), Some(now)) => {
+                Arc::ptr_eq(before, &now.stages) && !matches!(now.scripts, Some(Err(_)))
+            }
+            _ => false,
+        }
+    }
+    /// The stages by which that is judged; `None` if nobody looks.
+    pub(crate) fn of_streams(&self) -> Option<&Arc<CoprocessorStages>> {
+        let is_on = STREAM_STAGES.into_iter().any(|stage| self.is_on(stage));
+        is_on.then_some(&self.stages)
     }
 }
 

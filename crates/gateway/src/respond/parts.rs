@@ -39,6 +39,9 @@ use tokio::sync::Notify;
 use crate::{
     admit::{operation::TakenRates, subgraph_rates::FetchRates},
     charge::OperationCost,
+    coprocessor::{
+        answers::FirstPart, kept::KeptRun, parts::PartOutcome, run::OperationCoprocessor,
+    },
     execute::execute_in_parts,
     gateway::Gateway,
     identify::revocation::{Revocable, RevocationGuard, Revoked},
@@ -51,6 +54,7 @@ use crate::{
     shared::context::OperationContext,
     shared::cost_transport::RefusedSubgraph,
     shared::error::RequestError,
+    shared::failures,
     shared::media::{
         IncrementalMedia, Media, PartFraming, StreamMedia, event_form, incremental_media,
     },
@@ -95,6 +99,8 @@ pub(crate) struct Kept {
     gateway: Option<Arc<Gateway>>,
     /// Ends it when its credential is withdrawn, if it can be.
     end: Option<(Arc<PartsEnd>, RevocationGuard)>,
+    /// The stages that its parts pass, if anybody looks at them, and who says that the first one has left.
+    hooks: Option<(KeptRun, Rc<Notify>)>,
 }
 
 /// What is known of the cost of an answer before it is there. In a box, because most operations have none, and room for
@@ -160,6 +166,7 @@ impl PartsEnd {
 pub(crate) struct InParts {
     media: IncrementalMedia,
     worker: Rc<WorkerState>,
+    hooks: Option<KeptRun>,
 }
 
 impl InParts {
@@ -168,10 +175,24 @@ impl InParts {
         media: IncrementalMedia,
         run: &OperationRun<'_>,
         planned: &PlannedOperation,
+        gateway: &Gateway,
     ) -> Option<Self> {
         let worker = run.worker.handle()?;
         planned.plan.deferral.as_ref()?;
-        Some(InParts { media, worker })
+        let told = run.context.coprocessor();
+        let looks = |told: &&OperationCoprocessor<'_>| {
+            told.run.looks_at_parts() || told.run.looks_at_fetches()
+        };
+        let hooks = match told.filter(looks) {
+            None => None,
+            // Nothing leaves past whoever looks.
+            Some(told) => Some(KeptRun::of(told, gateway, run.serving, run.worker)?),
+        };
+        Some(InParts {
+            media,
+            worker,
+            hooks,
+        })
     }
     /// Keeps what goes on behind the request.
     pub(crate) fn keep(
@@ -204,6 +225,7 @@ impl InParts {
             refused: context.refused().map(<[_]>::to_vec),
             settling,
             gateway: gateway.handle_of(),
+            hooks: self.hooks.map(|kept| (kept, Rc::default())),
         }
     }
 }
@@ -261,6 +283,7 @@ pub(crate) async fn respond_in_parts(
     let mut added = std::mem::take(&mut kept.added);
     let telemetry = Arc::clone(&kept.telemetry);
     let end = Rc::clone(&kept.ending);
+    let left = kept.hooks.as_ref().map(|(_, left)| Rc::clone(left));
     let (sender, receiver) = channel(AHEAD_BYTES_MAX);
     let first: First = Rc::default();
     let mut work: Work = Box::pin(work(kept, incremental, Rc::clone(&first), sender));
@@ -288,20 +311,23 @@ pub(crate) async fn respond_in_parts(
             respond_with(initial.to_json().into(), media)
         }
         _ => {
-            let framing = incremental.framing;
-            let mut start = framing.start();
-            framing.write(&mut start, &payload.to_json(form));
             let line = telemetry.access.is_some().then(EndLine::default);
+            let first = FirstPart::new(payload.to_json(form).into());
+            let hooked = left.is_some().then(|| first.clone());
             let body = PartBody {
-                framing,
-                start: Some(start.into()),
+                framing: incremental.framing,
+                start: Some(first),
+                left,
                 work: (!is_over).then_some(work),
                 receiver,
                 is_complete: false,
                 end,
                 end_log: line.clone().map(|line| EndLog::new(telemetry, line)),
             };
-            let response = framed(ResponseBody::of_parts(Box::pin(body)), incremental);
+            let mut response = framed(ResponseBody::of_parts(Box::pin(body)), incremental);
+            if let Some(first) = hooked {
+                response.extensions_mut().insert(first);
+            }
             ending(response, line)
         }
     };
@@ -351,8 +377,13 @@ async fn work(
     first: First,
     mut sender: PartSender,
 ) -> Result<(), RequestError> {
+    let (hooks, left) = kept.hooks.unzip();
+    let hooks_run = hooks.as_ref().map(KeptRun::run);
+    let told = hooks.as_ref().zip(hooks_run.as_ref());
+    let told = told.map(|(hooks, run)| hooks.operation(run));
     let mut context = OperationContext::new(&kept.headers)
         .asked_by(kept.caller)
+        .told_coprocessor(told.as_ref())
         .observed_by(kept.worker.observer())
         .told_to(&kept.telemetry)
         .counted_in(&kept.memory);
@@ -376,19 +407,31 @@ async fn work(
     let admission = rates.as_ref().map(|rates| rates as &dyn FetchAdmission);
     let end = kept.end;
     let (is_begun, pending) = (Cell::new(false), RefCell::new(Vec::new()));
+    let hooks_end = RefCell::new(None);
     let executed = {
         let send = async |payload: Payload, headers: Option<HeaderMap>| {
             is_begun.set(true);
-            note_pending(&mut pending.borrow_mut(), &payload);
             if let Some(observer) = context.observer() {
                 observer.passed(&StageEvent::Part(&payload.to_json(form)));
             }
             if let Some(headers) = headers {
+                note_pending(&mut pending.borrow_mut(), &payload);
                 *first.borrow_mut() = Some((payload, headers));
                 return true;
             }
+            let mut json = Bytes::from(payload.to_json(form));
+            if let Some(told) = &told {
+                match Box::pin(hooked(told, left.as_deref(), json, payload.has_next)).await {
+                    Ok(said) => json = said,
+                    Err(ended) => {
+                        *hooks_end.borrow_mut() = Some(ended);
+                        return false;
+                    }
+                }
+            }
+            note_pending(&mut pending.borrow_mut(), &payload);
             let mut part = Vec::new();
-            framing.write(&mut part, &payload.to_json(form));
+            framing.write(&mut part, &json);
             sender.send(part.into()).await.is_ok()
         };
         let executed = execute_in_parts(
@@ -413,6 +456,23 @@ async fn work(
             error = ended => Err(error),
         }
     };
+    let hooks_end = hooks_end.take();
+    if let Some(ended) = hooks_end {
+        kept.ending.set("failed");
+        let errors = match &ended {
+            PartEnd::Said(response) => response.clone(),
+            PartEnd::Failed(error) => {
+                failures::refused(&kept.telemetry, None, error);
+                error
+                    .to_json_by(kept.state.options.error_rules.as_deref())
+                    .into()
+            }
+        };
+        let last = last_payload(pending.into_inner(), form, &errors).to_json(form);
+        // Whoever has left needs no last word.
+        let _ = sender.send(framing.framed(&last).into()).await;
+        return Ok(());
+    }
     let executed = match executed {
         Ok(executed) => executed,
         // Nothing has left yet: it is refused.
@@ -443,6 +503,33 @@ async fn work(
             sender.abort(io::Error::other("the answer is not complete"));
             Ok(())
         }
+    }
+}
+
+/// How whoever looks at parts ends an answer.
+enum PartEnd {
+    /// With the errors of this response.
+    Said(Bytes),
+    /// By failing.
+    Failed(RequestError),
+}
+
+/// A part that comes later as whoever looks at it leaves it. The first one has to leave before.
+async fn hooked(
+    told: &OperationCoprocessor<'_>,
+    left: Option<&Notify>,
+    json: Bytes,
+    has_next: bool,
+) -> Result<Bytes, PartEnd> {
+    if told.run.sent.get().is_none()
+        && let Some(left) = left
+    {
+        left.notified().await;
+    }
+    match told.part(json, (has_next, true)).await {
+        Ok(PartOutcome::Sent(json)) => Ok(json),
+        Ok(PartOutcome::Ended(response)) => Err(PartEnd::Said(response)),
+        Err(error) => Err(PartEnd::Failed(error)),
     }
 }
 
@@ -533,7 +620,9 @@ fn framed(
 /// The body: the first part, then what comes of the work.
 struct PartBody {
     framing: PartFraming,
-    start: Option<Bytes>,
+    start: Option<FirstPart>,
+    /// Is told when that has left.
+    left: Option<Rc<Notify>>,
     work: Option<Work>,
     receiver: PartReceiver,
     is_complete: bool,
@@ -559,9 +648,14 @@ impl Stream for PartBody {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        if let Some(start) = this.start.take() {
+        if let Some(first) = this.start.take() {
             this.note(None);
-            return Poll::Ready(Some(Ok(start)));
+            if let Some(left) = &this.left {
+                left.notify_one();
+            }
+            let mut start = this.framing.start();
+            this.framing.write(&mut start, &first.json());
+            return Poll::Ready(Some(Ok(start.into())));
         }
         if let Some(work) = &mut this.work
             && work.as_mut().poll(cx).is_ready()

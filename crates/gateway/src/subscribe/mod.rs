@@ -1,5 +1,5 @@
 //! What follows planning for a subscription: a source that may be shared ([`sources`], [`run`]), a queue for the client
-//! ([`queue`]), and an answer that comes in parts ([`format`]) or goes over a WebSocket ([`websocket`]).
+//! ([`queue`]), by whoever looks at events ([`hooked`]), and an answer that comes in parts ([`format`]) or goes over a WebSocket ([`websocket`]).
 //!
 //! A subscription passes all stages before this one like any other operation, so the same limits hold. Events are
 //! responses that are executed like requests of their own. Whatever ends a subscription is told to its client, by a code;
@@ -10,6 +10,7 @@ pub(crate) mod counts;
 pub(crate) mod direct;
 pub(crate) mod end;
 pub(crate) mod format;
+pub(crate) mod hooked;
 pub mod options;
 pub(crate) mod owner;
 pub(crate) mod plan;
@@ -34,6 +35,7 @@ use ogive_telemetry::codes;
 
 use crate::{
     charge::OperationEstimate,
+    coprocessor::{kept::KeptRun, settings::CoprocessorState},
     execute::locals,
     gateway::Gateway,
     operation::OperationRun,
@@ -79,10 +81,17 @@ impl SubscriberSlot {
     fn put(&self, subscriber: Subscriber) {
         *self.lock() = Some(subscriber);
     }
-    pub(crate) fn take(&self) -> Option<Subscriber> {
-        self.lock().take()
+    /// The subscriber of this response.
+    pub(crate) fn take<B>(&self, of: &Response<B>) -> Option<Subscriber> {
+        let subscriber = self.lock().take();
+        subscriber.filter(|_| of.extensions().get::<OpenSubscription>().is_some())
     }
 }
+
+/// In the extensions of a response behind which events come in another way than as its body: as long as it is there, nobody
+/// has put another response into its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenSubscription;
 
 impl Gateway {
     /// Subscribes, and answers with the events.
@@ -113,6 +122,14 @@ impl Gateway {
                 )
             });
         }
+        let told = context.coprocessor();
+        let hooks = match told.filter(|told| told.run.looks_at_parts()) {
+            None => None,
+            Some(told) => {
+                let kept = KeptRun::of(told, self, serving, worker);
+                Some(kept.ok_or_else(no_subscriptions)?)
+            }
+        };
         let state = &serving.state;
         let locals = locals(state, context.view(), &prepared, planned)?;
         let control = serving.options.demand_control.as_ref();
@@ -131,6 +148,11 @@ impl Gateway {
             locals,
             costs,
             rates: EventRates::of(&serving.options),
+            hooks: serving
+                .coprocessor
+                .as_ref()
+                .and_then(CoprocessorState::of_streams)
+                .cloned(),
         };
         // Before anybody finds the source: whoever joins one has nothing to keep.
         let held = self
@@ -151,6 +173,9 @@ impl Gateway {
         );
         subscriber.expire(context.caller().and_then(expires_after));
         subscriber.watch(|queue| self.watch(run, &planned.plan, queue));
+        if let Some(kept) = hooks {
+            subscriber.hook(kept);
+        }
         if let Some(source) = new {
             let handles = self.handle_of().zip(worker.handle());
             let (gateway, worker) = handles.ok_or_else(no_subscriptions)?;
@@ -173,7 +198,9 @@ impl Gateway {
             if let Some(slot) = slot {
                 slot.put(subscriber);
             }
-            return Ok(ending(Response::new(ResponseBody::default()), line));
+            let mut response = Response::new(ResponseBody::default());
+            response.extensions_mut().insert(OpenSubscription);
+            return Ok(ending(response, line));
         };
         let body = EventBody::new(subscriber, media, options.heartbeat);
         let response = Response::new(ResponseBody::of_events(body));

@@ -15,6 +15,7 @@ use ogive_transport::{Endpoint, RequestTransport};
 
 use crate::{
     charge::{ChargeOptions, OperationCost, OperationEstimate, charge, charge_plan, output_costs},
+    coprocessor::settings::{CoprocessorStages, CoprocessorState},
     documents::DocumentClient,
     execute::{locals, operation_names},
     gateway::{Gateway, Serving},
@@ -47,6 +48,8 @@ pub(crate) struct SourcePlan {
     pub(crate) costs: Option<EventCosts>,
     /// What its events take from, if there are rates of subgraphs.
     pub(crate) rates: Option<EventRates>,
+    /// The stages that its events pass, if anybody looks at them.
+    pub(crate) hooks: Option<Arc<CoprocessorStages>>,
 }
 
 /// What the events of a subscription cost.
@@ -181,7 +184,9 @@ impl SourcePlan {
             observe: &serving.options.observe,
         };
         let is_admitted = serving.options.documents.still_admit(text, client);
-        if self.state.access != state.access || !is_admitted {
+        let hooks = serving.coprocessor.as_ref();
+        let passes_alike = CoprocessorState::passes_alike(self.hooks.as_ref(), hooks);
+        if self.state.access != state.access || !is_admitted || !passes_alike {
             return None;
         }
         let memory = worker.reserve(&gateway.memory);
@@ -264,6 +269,7 @@ impl SourcePlan {
             granted,
             costs,
             rates,
+            hooks: self.hooks.clone(),
         };
         let ((before, was_at), (now, is_at)) = (self.source()?, plan.source()?);
         if before.body != now.body || !was_at.has_same_events(is_at, &now.body) {

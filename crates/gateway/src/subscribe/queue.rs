@@ -52,6 +52,13 @@ impl Event {
             message: OnceLock::new(),
         }
     }
+    /// The same event, with another response.
+    pub(crate) fn with(&self, json: Bytes) -> Self {
+        Event {
+            arrived: self.arrived,
+            ..Event::new(json)
+        }
+    }
     /// How long ago it came.
     pub(crate) fn waited(&self) -> Duration {
         self.arrived.elapsed()
@@ -194,6 +201,10 @@ struct QueueState {
     /// Dropped since the last one was taken.
     dropped: u64,
     end: Option<StreamEnd>,
+    /// Whether it ends without what waits.
+    is_cut: bool,
+    /// Whether events are looked at between here and their client.
+    is_hooked: bool,
     /// When nothing goes past it any more.
     expiry: Option<Instant>,
     reader: Option<Waker>,
@@ -223,7 +234,12 @@ impl EventQueue {
         let state = self.lock();
         state.events.is_empty()
             && state.end.is_none()
+            && !state.is_hooked
             && state.expiry.is_none_or(|at| event.arrived < at)
+    }
+    /// Nothing goes past it, because events are looked at before they are sent.
+    pub(crate) fn hook(&self) {
+        self.lock().is_hooked = true;
     }
     /// An event went past it.
     pub(crate) fn pass(&self) {
@@ -277,13 +293,29 @@ impl EventQueue {
     /// Ends without what waits.
     pub(crate) fn cut(&self, end: StreamEnd) {
         let mut state = self.lock();
-        if !state.events.is_empty() {
+        if !state.events.is_empty() || state.is_hooked {
             state.events.clear();
             (state.bytes, state.dropped) = (0, 0);
             state.end = None;
         }
+        state.is_cut |= state.end.is_none();
         state.end.get_or_insert(end);
         wake(state);
+    }
+    /// How it ends without what waits, and without what was taken and is not sent.
+    pub(crate) fn cut_end(&self) -> Option<StreamEnd> {
+        let state = self.lock();
+        state.end.clone().filter(|_| state.is_cut)
+    }
+    /// Waits until it ends so.
+    pub(crate) fn poll_cut(&self, cx: &mut Context<'_>) -> Poll<StreamEnd> {
+        let mut state = self.lock();
+        match &state.end {
+            Some(end) if state.is_cut => return Poll::Ready(end.clone()),
+            _ => {}
+        }
+        state.reader = Some(cx.waker().clone());
+        Poll::Pending
     }
     /// What comes next.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<StreamStep> {
@@ -401,6 +433,29 @@ mod tests {
         queue.end(StreamEnd::Complete);
         queue.cut(StreamEnd::Expired);
         assert_eq!(all(&queue), (vec![], Some(StreamEnd::Expired)));
+    }
+
+    /// What was taken to be looked at counts as what waits: whoever is cut off gets none of it.
+    #[test]
+    fn a_cut_is_known_to_whoever_has_taken_an_event_to_look_at_it() {
+        let queue = queue(9, 99, false);
+        queue.hook();
+        assert!(
+            !queue.lets_past(&event("a")),
+            "nothing passes whoever looks"
+        );
+        queue.push(&event("a"));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(matches!(
+            queue.poll(&mut cx),
+            Poll::Ready(StreamStep::Event(_))
+        ));
+        queue.end(StreamEnd::Complete);
+        assert_eq!(queue.cut_end(), None);
+        assert!(queue.poll_cut(&mut cx).is_pending());
+        queue.cut(StreamEnd::Expired);
+        assert_eq!(queue.cut_end(), Some(StreamEnd::Expired));
+        assert!(queue.poll_cut(&mut cx).is_ready());
     }
 
     #[test]

@@ -64,8 +64,9 @@ impl OperationSender {
             let Some(answer) = answering.await else {
                 return Answer::Outdated;
             };
+            let subscriber = slot.take(&answer);
             let mut body = answer.into_body();
-            match (slot.take(), body.take_parts()) {
+            match (subscriber, body.take_parts()) {
                 (Some(subscriber), _) => Answer::Stream(Box::new(subscriber)),
                 (None, Some(parts)) => Answer::Parts(parts, body),
                 (None, None) => Answer::Whole(body.to_vec().into()),

@@ -26,6 +26,7 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
+use crate::coprocessor::kept::KeptRun;
 use crate::identify::{
     credential::Credential,
     revocation::{Revocable, RevocationGuard, Revoked},
@@ -37,6 +38,7 @@ use crate::subscribe::{
     counts::{CountsBySubgraph, SubgraphCounts},
     direct::{self, DirectOutcome},
     end::EndLog,
+    hooked::HookedEvents,
     options::QueueLimits,
     owner::{Opener, expires_after},
     queue::{Event, EventQueue, QueueOutcome, StreamEnd, StreamStep},
@@ -211,6 +213,7 @@ impl Sources {
             timer: None,
             end_log: None,
             watch: None,
+            hooked: None,
         };
         Some((subscriber, is_new.then(|| self.run(source))))
     }
@@ -460,9 +463,15 @@ pub(crate) struct Subscriber {
     end_log: Option<Box<EndLog>>,
     /// Ends it when its credential is withdrawn.
     watch: Option<RevocationGuard>,
+    /// Who looks at its events before its client, if anybody does.
+    hooked: Option<Box<HookedEvents>>,
 }
 
 impl Subscriber {
+    /// Lets its events pass the stages at answers.
+    pub(crate) fn hook(&mut self, kept: KeptRun) {
+        self.hooked = Some(Box::new(HookedEvents::start(&self.queue, kept)));
+    }
     /// Ends it then.
     pub(crate) fn expire(&mut self, after: Option<Duration>) {
         // Later than any clock can tell is never.
@@ -513,7 +522,10 @@ impl Subscriber {
                 self.queue.cut(StreamEnd::Expired);
             }
         }
-        let step = self.queue.poll(cx);
+        let step = match &mut self.hooked {
+            None => self.queue.poll(cx),
+            Some(hooked) => hooked.poll(&self.queue, cx),
+        };
         if let Poll::Ready(StreamStep::Event(event)) = &step {
             self.source.counts.taken(event.waited());
         }

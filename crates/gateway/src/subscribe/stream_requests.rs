@@ -281,7 +281,7 @@ impl Gateway {
         };
         let answering = self.graphql(serving, Full::new(body.unwrap_or_default()), context, None);
         let mut response = Box::pin(answering).await;
-        let answer = match slot.take() {
+        let answer = match slot.take(&response) {
             Some(subscriber) => StreamAnswer::Events(Box::new(subscriber)),
             // What was never executed is told at once.
             None if !response.status().is_success() => return Ok(response),

@@ -7,6 +7,7 @@ mod edges;
 pub(crate) mod endings;
 pub(crate) mod failing;
 mod languages;
+mod parts;
 mod policies;
 mod schema;
 mod seen;

@@ -8,6 +8,7 @@ use super::{
     over_websocket::{Client, MODERN, run, upgrade_at},
 };
 use crate::{
+    coprocessor::playing,
     graph::Graph,
     incremental::{QUERY, held_back, is_known},
 };
@@ -60,6 +61,27 @@ fn parts_are_messages_in_the_form_that_the_upgrade_names() {
             assert_eq!(client.hear().await, end);
         });
     }
+}
+
+#[test]
+fn parts_over_a_websocket_are_looked_at_before_they_are_sent() {
+    let coprocessor = playing(|told| {
+        let mut body = told["body"].clone();
+        body["extensions"] = json!({ "next": told["hasNext"] });
+        json!({ "body": body })
+    });
+    let url = coprocessor.url();
+    let (graph, inventory) = held_back(&format!(
+        "{YAML}coprocessor: {{ url: '{url}', timeout: 60s, supergraph: {{ response: {{ body: true }} }} }}\n"
+    ));
+    run(async {
+        let mut client = client(&graph, "").await;
+        client.subscribe("q", QUERY).await;
+        assert_eq!(client.hear().await["payload"]["extensions"]["next"], true);
+        is_known(&mut inventory.next());
+        assert_eq!(client.hear().await["payload"]["extensions"]["next"], false);
+        assert_eq!(client.hear().await["type"], "complete");
+    });
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub(crate) mod callback;
 mod credentials;
 mod feed;
 mod first_steps;
+mod hooked;
 mod http2;
 mod in_parts;
 mod over_http;

@@ -1,0 +1,91 @@
+//! The stages at what comes behind the head of a response: later parts of an answer, and the events of a subscription.
+//!
+//! A part has a body and nothing else. What is said of headers and status counts no more, as they have left; whatever ends or
+//! fails there ends the stream that it is a part of, with an error that has a code.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use ogive_coprocessor::{Control, Message, Stage};
+
+use super::{
+    answers::{message_body, response_body},
+    body::{has_errors, of_ended_part, with_has_next},
+    change::Change,
+    run::{OperationCoprocessor, PART_STAGES},
+};
+use crate::shared::error::RequestError;
+
+/// What becomes of a part.
+pub(crate) enum PartOutcome {
+    /// It is sent like this.
+    Sent(Bytes),
+    /// Nothing is sent any more but the errors of this response.
+    Ended(Bytes),
+}
+
+impl OperationCoprocessor<'_> {
+    /// Lets whoever looks at answers look at a part that comes after the first, or at an event. What calls keep of it is given
+    /// back with it. `says_next`: whether the part itself says if others follow.
+    pub(crate) async fn part(
+        &self,
+        mut json: Bytes,
+        (has_next, says_next): (bool, bool),
+    ) -> Result<PartOutcome, RequestError> {
+        let run = self.run;
+        for stage in PART_STAGES {
+            if !run.is_on_parts(stage) {
+                continue;
+            }
+            run.has_errors
+                .set(run.looks_at_errors() && has_errors(&json));
+            let held = run.memory.used();
+            let told = self.part_at(stage, &json, (has_next, says_next)).await;
+            // What a reply has left in the context is bounded by itself.
+            run.memory.shrink(run.memory.used().saturating_sub(held));
+            match told? {
+                Some(PartOutcome::Sent(changed)) => json = changed,
+                Some(ended) => return Ok(ended),
+                None => {}
+            }
+        }
+        Ok(PartOutcome::Sent(json))
+    }
+
+    /// The same at one stage; `None` if it stays as it is.
+    async fn part_at(
+        &self,
+        stage: Stage,
+        json: &Bytes,
+        (has_next, says_next): (bool, bool),
+    ) -> Result<Option<PartOutcome>, RequestError> {
+        let run = self.run;
+        let none = HeaderMap::new();
+        let sent = run.sent.get();
+        let is_told = run.looks_at_body(stage);
+        let message = Message {
+            headers: Some(sent.map_or(&none, |sent| &sent.headers)),
+            status_code: sent.map(|sent| sent.status.as_u16()),
+            body: is_told.then(|| message_body(stage, json)),
+            has_next: Some(has_next),
+            is_later_part: true,
+            ..Message::new(stage, &run.id)
+        };
+        let take = |change: Change| {
+            if let Control::Break(status) = change.control {
+                let ended = of_ended_part(status, change.body);
+                return Ok(Some(PartOutcome::Ended(ended)));
+            }
+            let Some(body) = change.body else {
+                return Ok(None);
+            };
+            let body = response_body(body, stage.body_is_text())?;
+            let body = if says_next {
+                with_has_next(body, has_next)?
+            } else {
+                body
+            };
+            Ok(Some(PartOutcome::Sent(body)))
+        };
+        Ok(run.ask(Some(self), message, take).await?.flatten())
+    }
+}
