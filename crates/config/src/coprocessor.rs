@@ -98,6 +98,8 @@ pub struct StageSelection {
     pub service_name: bool,
     /// The id of the request to the subgraph.
     pub subgraph_request_id: bool,
+    /// Whether those that begin together are told in one message.
+    pub batch: bool,
     /// Of which requests it is told.
     pub condition: Option<HookCondition>,
     /// Where it is asked, if not where it is otherwise.
@@ -114,7 +116,13 @@ const STAGES: [(&str, &[&str]); 8] = [
     ("ExecutionResponse", &["sdl", "status_code"]),
     (
         "SubgraphRequest",
-        &["uri", "method", "service_name", "subgraph_request_id"],
+        &[
+            "uri",
+            "method",
+            "service_name",
+            "subgraph_request_id",
+            "batch",
+        ],
     ),
     (
         "SubgraphResponse",
@@ -147,7 +155,7 @@ enum Member {
 }
 
 /// Every key with what it is and what it means.
-const MEMBERS: [(&str, Member, &str); 13] = [
+const MEMBERS: [(&str, Member, &str); 14] = [
     (
         "headers",
         Member::Told(|stage| &mut stage.headers),
@@ -198,6 +206,12 @@ const MEMBERS: [(&str, Member, &str); 13] = [
         "subgraph_request_id",
         Member::Told(|stage| &mut stage.subgraph_request_id),
         "Whether it is told an id of this request to a subgraph, the same for its answer.",
+    ),
+    (
+        "batch",
+        Member::Told(|stage| &mut stage.batch),
+        "Whether requests of one operation that begin together are told in one message: a list of what each would be told, to be \
+         answered by a list of as many in the same order, each with its `subgraphRequestId`. Not of Apollo Router.",
     ),
     (
         "status_code",

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::StatusCode;
 use ogive_json::Scanner;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::value::RawValue;
 
 use crate::{error::CoprocessorError, headers::ReplyHeaders, message::Message, message::VERSION};
@@ -123,7 +126,35 @@ enum ControlMember {
     },
 }
 
+/// The answers of a list, as they are written: as many as were asked for.
+pub fn split(text: &Bytes, count: usize) -> Result<Vec<Bytes>, CoprocessorError> {
+    let items: Vec<&RawValue> = serde_json::from_slice(text)
+        .map_err(|_| CoprocessorError::Unreadable("it is no list of answers".to_owned()))?;
+    if items.len() != count {
+        let found = items.len();
+        let why = format!("it has {found} answers to {count} messages");
+        return Err(CoprocessorError::Unreadable(why));
+    }
+    let item = |item: &RawValue| text.slice_ref(item.get().as_bytes());
+    Ok(items.into_iter().map(item).collect())
+}
+
 impl Reply {
+    /// Reads what is said to a message of a list, which has to say to which.
+    pub fn read_in_list(text: &Bytes, to: &Message<'_>) -> Result<Reply, CoprocessorError> {
+        #[derive(Deserialize)]
+        struct Named {
+            #[serde(rename = "subgraphRequestId")]
+            id: Option<IgnoredAny>,
+        }
+        let named: Option<Named> = serde_json::from_slice(text).ok();
+        if named.is_some_and(|named| named.id.is_none()) {
+            let expected = "said in each answer of a list";
+            return Err(CoprocessorError::Malformed("subgraphRequestId", expected));
+        }
+        Reply::read(text, to)
+    }
+
     /// Reads what is said to a message.
     pub fn read(text: &Bytes, to: &Message<'_>) -> Result<Reply, CoprocessorError> {
         let unread: Unread<'_> = serde_json::from_slice(text)
@@ -241,6 +272,22 @@ fn read_body(text: &Bytes, body: &RawValue) -> Result<ReplyBody, CoprocessorErro
 mod tests {
     use super::*;
     use crate::stage::Stage;
+
+    #[test]
+    fn a_list_has_an_answer_to_each_message_that_says_to_which() {
+        let split = |text: &'static str| split(&Bytes::from_static(text.as_bytes()), 2);
+        assert!(split("{}").is_err() && split("[{}]").is_err() && split("[{},{},{}]").is_err());
+        let read = |text: &'static str, id: &str| {
+            let message = Message {
+                subgraph_request_id: Some(id),
+                ..Message::new(Stage::SubgraphRequest, "i")
+            };
+            Reply::read_in_list(&Bytes::from_static(text.as_bytes()), &message)
+        };
+        assert!(read(r#"{"subgraphRequestId":"a"}"#, "a").is_ok());
+        assert!(read(r#"{"subgraphRequestId":"a"}"#, "b").is_err());
+        assert!(read("{}", "a").is_err() && read("1", "a").is_err());
+    }
 
     fn read(reply: &str) -> Result<Reply, CoprocessorError> {
         let to = Message {

@@ -81,8 +81,19 @@ impl Coprocessor {
         client: &Client,
         url: usize,
         message: &Message<'_>,
-        (json, memory): (Vec<u8>, &Reservation),
+        asked: (Vec<u8>, &Reservation),
     ) -> Result<Reply, CoprocessorError> {
+        let answer = self.exchange(client, url, asked).await?;
+        Reply::read(&answer, message)
+    }
+
+    /// Sends it a text, and gives what it answers.
+    pub async fn exchange(
+        &self,
+        client: &Client,
+        url: usize,
+        (json, memory): (Vec<u8>, &Reservation),
+    ) -> Result<Bytes, CoprocessorError> {
         let deadline = Instant::now() + self.options.timeout;
         let unanswered = |what: &str| {
             let within = self.options.timeout;
@@ -104,7 +115,7 @@ impl Coprocessor {
         let transport = RequestTransport::new(client, &self.endpoints, &none, Some(deadline))
             .counted_in(Some(memory), 0);
         match transport.send(request).await {
-            Ok(answer) if answer.status == 200 => Reply::read(&answer.body, message),
+            Ok(answer) if answer.status == 200 => Ok(answer.body),
             Ok(answer) => Err(CoprocessorError::Status(answer.status)),
             Err(error) if error.code == ErrorCode::REQUEST_MEMORY_LIMIT => {
                 Err(CoprocessorError::Memory)

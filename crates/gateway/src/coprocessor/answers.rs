@@ -1,8 +1,6 @@
 //! The stages at responses: what whoever is asked makes of a response, which may be one that goes on behind its head (parts,
 //! events). What comes behind the head passes [`parts`](super::parts).
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
 use ogive_coprocessor::{Control, CoprocessorError, Message, MessageBody, ReplyBody, Stage};
@@ -13,30 +11,10 @@ use super::{
     change::Change,
     run::{CoprocessorRun, OperationCoprocessor},
 };
-use crate::{shared::error::RequestError, subscribe::OpenSubscription};
-
-/// In the extensions of a response in parts while its first part has not left: that part, a JSON text.
-#[derive(Clone, Debug)]
-pub(crate) struct FirstPart(Arc<Mutex<Bytes>>);
-
-impl FirstPart {
-    pub(crate) fn new(json: Bytes) -> Self {
-        FirstPart(Arc::new(Mutex::new(json)))
-    }
-    /// As it is now.
-    pub(crate) fn json(&self) -> Bytes {
-        let json = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        json.clone()
-    }
-    fn set(&self, json: Bytes) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = json;
-    }
-}
-
-/// Whether something comes behind its head.
-pub(crate) fn goes_on(response: &Response<ResponseBody>) -> bool {
-    response.body().is_in_parts() || response.extensions().get::<OpenSubscription>().is_some()
-}
+use crate::shared::{
+    error::RequestError,
+    open_response::{FirstPart, goes_on},
+};
 
 impl CoprocessorRun<'_> {
     /// Lets whoever is asked look at a response: all of it, or its head and its first part, if that is there already.
@@ -49,18 +27,22 @@ impl CoprocessorRun<'_> {
         if !self.is_on(stage) {
             return Ok(());
         }
-        let has_next = goes_on(response);
+        let is_whole = !goes_on(response);
         let first = response.extensions().get::<FirstPart>().cloned();
+        let has_next = match &first {
+            Some(first) => first.has_next,
+            None => !is_whole,
+        };
         let is_told = self.looks_at_body(stage);
         let body: Option<Bytes> = match &first {
             _ if !is_told => None,
             Some(first) => Some(first.json()),
-            None => (!has_next).then(|| response.body().to_vec().into()),
+            None => is_whole.then(|| response.body().to_vec().into()),
         };
         let copied = body.as_ref().map_or(0, Bytes::len);
         self.memory.grow(copied)?;
         // Of what has one answer the outermost stage is told nothing more.
-        let tells_next = has_next || stage != Stage::RouterResponse;
+        let tells_next = !is_whole || stage != Stage::RouterResponse;
         let message = Message {
             headers: Some(response.headers()),
             body: body.as_ref().map(|body| message_body(stage, body)),
@@ -68,8 +50,7 @@ impl CoprocessorRun<'_> {
             has_next: tells_next.then_some(has_next),
             ..Message::new(stage, &self.id)
         };
-        let is_whole = !has_next;
-        let take = |change| ResponseChange::of(stage, change, (is_whole, first.is_some()));
+        let take = |change| ResponseChange::of(stage, change, is_whole, first.as_ref());
         let asked = self.ask(operation, message, take).await;
         self.memory.shrink(copied);
         if let Some(change) = asked? {
@@ -111,22 +92,23 @@ enum ResponseChange {
 }
 
 impl ResponseChange {
-    /// `is_whole`: nothing comes behind it; `has_first`: something does, and its first part is there.
+    /// `is_whole`: nothing comes behind it; `first`: something may, and its first part is there.
     fn of(
         stage: Stage,
         change: Change,
-        (is_whole, has_first): (bool, bool),
+        is_whole: bool,
+        first: Option<&FirstPart>,
     ) -> Result<Self, CoprocessorError> {
         if let Control::Break(status) = change.control {
             let ended = break_response(status, change, !stage.body_is_text());
             return Ok(ResponseChange::Instead(Box::new(ended)));
         }
-        let body = match change.body {
-            Some(body) if is_whole && stage.body_is_text() => Some(body.into_bytes()),
-            Some(body) if is_whole => Some(response_body(body, false)?),
-            Some(body) if has_first => {
+        let body = match (change.body, first) {
+            (Some(body), _) if is_whole && stage.body_is_text() => Some(body.into_bytes()),
+            (Some(body), _) if is_whole => Some(response_body(body, false)?),
+            (Some(body), Some(first)) => {
                 let body = response_body(body, stage.body_is_text())?;
-                Some(with_has_next(body, true)?)
+                Some(with_has_next(body, first.has_next)?)
             }
             _ => None,
         };

@@ -17,6 +17,7 @@ use ogive_identity::Caller;
 use ogive_script::Scripts;
 
 use super::{
+    fetch_batch::MessageBatch,
     run::{CoprocessorRun, OperationCoprocessor, RequestHead, SentHead},
     settings::CoprocessorStages,
 };
@@ -112,6 +113,7 @@ impl KeptRun {
             method: self.origin.0.method.as_str(),
             // What goes on has kept them itself.
             headers: OnceCell::new(),
+            batch: MessageBatch::default(),
             is_executed: Cell::new(true),
         }
     }

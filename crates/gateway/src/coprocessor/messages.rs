@@ -218,10 +218,16 @@ impl CoprocessorRun<'_> {
         let Ok(()) = self.memory.grow(bytes) else {
             return Err(CoprocessorError::Memory);
         };
-        let coprocessor = &self.stages.coprocessor;
-        let asked = (json, &self.memory);
-        let reply = coprocessor.ask(self.client, settings.url, message, asked);
-        let reply = reply.await;
+        let reply = match operation.filter(|_| settings.selection.batch) {
+            Some(operation) => Box::pin(operation.told_in_batch(settings, message, json)).await,
+            None => {
+                let coprocessor = &self.stages.coprocessor;
+                let asked = (json, &self.memory);
+                coprocessor
+                    .ask(self.client, settings.url, message, asked)
+                    .await
+            }
+        };
         self.memory.shrink(bytes);
         if let Ok(reply) = &reply {
             self.memory.count(reply.bytes);

@@ -10,8 +10,8 @@
 //! | `RouterResponse` | [`router`], [`answers`] | its head is made |
 //! | the last three, again | [`parts`] | a later part of an answer, or an event, is made |
 //!
-//! What the stages of one request share is its [`run`]; how it is asked and what it says is taken over is [`messages`], under which
-//! conditions [`values`]; how they are composed of a configuration is [`settings`] and [`plugins`], what
+//! What the stages of one request share is its [`run`]; how it is asked and what it says is taken over is [`messages`], of several
+//! requests in one message [`fetch_batch`], under which conditions [`values`]; how they are composed of a configuration is [`settings`] and [`plugins`], what
 //! bodies look like is [`body`], and how scripts and components get at the context is [`lent_context`]. Scripts ([`scripts`]) and WebAssembly components ([`components`]) are called at the same stages. Without a coprocessor none of this is there: a request looks once whether it is.
 //!
 //! What goes on behind a response keeps what it needs of the stages of its request ([`kept`]). Only requests to the subgraph of a
@@ -22,6 +22,7 @@ pub(crate) mod body;
 pub(crate) mod change;
 pub(crate) mod components;
 pub(crate) mod fetch;
+mod fetch_batch;
 pub(crate) mod kept;
 mod lent_context;
 pub(crate) mod messages;

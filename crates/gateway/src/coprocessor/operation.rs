@@ -18,9 +18,9 @@ use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 
 use super::{
-    answers::goes_on,
     body::{self, break_response},
     change::Change,
+    fetch_batch::MessageBatch,
     run::{CoprocessorRun, OperationCoprocessor},
     settings::StageSettings,
     values::StageValues,
@@ -36,6 +36,7 @@ use crate::{
     shared::context::{OperationContext, RequestContext},
     shared::error::RequestError,
     shared::media::Media,
+    shared::open_response::goes_on,
     shared::operation_values::OperationValues,
     subscribe::format::whole,
 };
@@ -61,6 +62,7 @@ impl Gateway {
             body: None,
             method: context.parts.method.as_str(),
             headers: OnceCell::new(),
+            batch: MessageBatch::default(),
             is_executed: Cell::new(false),
         };
         let answer = self.coprocessed(serving, context, (&mut operation, is_told), input);

@@ -19,7 +19,6 @@ use serde_json::{Value, value::RawValue};
 
 use super::values::entry_of;
 use super::{
-    answers::goes_on,
     body::break_response,
     change::Change,
     operation::without_connection,
@@ -38,6 +37,7 @@ use crate::{
     shared::error::RequestError,
     shared::measured::Exceeded,
     shared::media::Media,
+    shared::open_response::goes_on,
     subscribe::{SubscriberSlot, owner::ends_at},
 };
 

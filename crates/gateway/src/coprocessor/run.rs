@@ -23,14 +23,14 @@ use ogive_transport::Client;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    answers::FirstPart,
     body::has_errors,
+    fetch_batch::MessageBatch,
     plugins::LoadedPlugin,
     settings::{CoprocessorStages, StageSettings},
 };
 use crate::shared::{
     identity::Identity, observe_options::ObserveOptions, offload::Offload,
-    stage_observer::StageEvent, worker::WorkerState,
+    open_response::FirstPart, stage_observer::StageEvent, worker::WorkerState,
 };
 
 /// The stages at what is sent to clients, in their order.
@@ -105,6 +105,8 @@ pub(crate) struct OperationCoprocessor<'a> {
     pub(crate) method: &'a str,
     /// The headers from the execution stage on.
     pub(crate) headers: OnceCell<HeaderMap>,
+    /// The messages of requests to subgraphs that begin together, if they are told so.
+    pub(crate) batch: MessageBatch,
     /// Whether its plan was executed, or its source is subscribed to.
     pub(crate) is_executed: Cell<bool>,
 }

@@ -94,7 +94,9 @@ impl StageSettings {
         let status_code = message.status_code;
         message.status_code = status_code.filter(|_| selection.status_code && has_head);
         let id = message.subgraph_request_id;
-        message.subgraph_request_id = id.filter(|_| selection.subgraph_request_id);
+        // By it the answers of a list are told apart.
+        let tells_id = selection.subgraph_request_id || selection.batch;
+        message.subgraph_request_id = id.filter(|_| tells_id);
     }
     /// Whether it is told an entry of the context, or judged by it.
     pub(crate) fn sees(&self, entry: &str) -> bool {

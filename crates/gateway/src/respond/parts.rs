@@ -39,15 +39,14 @@ use tokio::sync::Notify;
 use crate::{
     admit::{operation::TakenRates, subgraph_rates::FetchRates},
     charge::OperationCost,
-    coprocessor::{
-        answers::FirstPart, kept::KeptRun, parts::PartOutcome, run::OperationCoprocessor,
-    },
+    coprocessor::{kept::KeptRun, parts::PartOutcome, run::OperationCoprocessor},
     execute::execute_in_parts,
     gateway::Gateway,
     identify::revocation::{Revocable, RevocationGuard, Revoked},
     operation::OperationRun,
     options::GatewayOptions,
     prepare::Prepared,
+    respond::error_rules::ErrorRewrites,
     respond::{add_headers, respond_with},
     schema::operation::PlannedOperation,
     schema::state::SchemaState,
@@ -58,6 +57,7 @@ use crate::{
     shared::media::{
         IncrementalMedia, Media, PartFraming, StreamMedia, event_form, incremental_media,
     },
+    shared::open_response::FirstPart,
     shared::panic::contained,
     shared::stage_observer::StageEvent,
     shared::worker::WorkerState,
@@ -312,7 +312,7 @@ pub(crate) async fn respond_in_parts(
         }
         _ => {
             let line = telemetry.access.is_some().then(EndLine::default);
-            let first = FirstPart::new(payload.to_json(form).into());
+            let first = FirstPart::new(payload.to_json(form).into(), payload.has_next);
             let hooked = left.is_some().then(|| first.clone());
             let body = PartBody {
                 framing: incremental.framing,
@@ -419,20 +419,17 @@ async fn work(
                 *first.borrow_mut() = Some((payload, headers));
                 return true;
             }
-            let mut json = Bytes::from(payload.to_json(form));
-            if let Some(told) = &told {
-                match Box::pin(hooked(told, left.as_deref(), json, payload.has_next)).await {
-                    Ok(said) => json = said,
-                    Err(ended) => {
-                        *hooks_end.borrow_mut() = Some(ended);
-                        return false;
-                    }
+            let json = Bytes::from(payload.to_json(form));
+            let told = told.as_ref().zip(left.as_deref());
+            let json = match hooked(told, json, payload.has_next).await {
+                Ok(json) => json,
+                Err(ended) => {
+                    *hooks_end.borrow_mut() = Some(ended);
+                    return false;
                 }
-            }
+            };
             note_pending(&mut pending.borrow_mut(), &payload);
-            let mut part = Vec::new();
-            framing.write(&mut part, &json);
-            sender.send(part.into()).await.is_ok()
+            sender.send(framing.framed(&json).into()).await.is_ok()
         };
         let executed = execute_in_parts(
             &kept.state,
@@ -444,56 +441,47 @@ async fn work(
             send,
         );
         let executed = pin!(executed);
-        let ended = async {
-            match &end {
-                Some((end, _)) => end.error().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             executed = contained(executed) => Ok(executed),
-            error = ended => Err(error),
+            error = revoked(end.as_ref()) => Err(error),
         }
     };
-    let hooks_end = hooks_end.take();
-    if let Some(ended) = hooks_end {
-        kept.ending.set("failed");
-        let errors = match &ended {
-            PartEnd::Said(response) => response.clone(),
-            PartEnd::Failed(error) => {
-                failures::refused(&kept.telemetry, None, error);
-                error
-                    .to_json_by(kept.state.options.error_rules.as_deref())
-                    .into()
-            }
-        };
+    let rules = kept.state.options.error_rules.as_deref();
+    let ended = match (hooks_end.take(), &executed) {
+        (Some(end), _) => Some(("failed", end.errors(&kept.telemetry, rules))),
+        (None, Err(error)) if is_begun.get() => {
+            Some(("revoked", Bytes::from(error.to_json_by(rules))))
+        }
+        (None, _) => None,
+    };
+    if let Some((how, errors)) = ended {
+        kept.ending.set(how);
         let last = last_payload(pending.into_inner(), form, &errors).to_json(form);
         // Whoever has left needs no last word.
         let _ = sender.send(framing.framed(&last).into()).await;
         return Ok(());
     }
-    let executed = match executed {
-        Ok(executed) => executed,
-        // Nothing has left yet: it is refused.
-        Err(error) if !is_begun.get() => return Err(error),
-        Err(error) => {
-            kept.ending.set("revoked");
-            let told = error.to_json_by(kept.state.options.error_rules.as_deref());
-            let last = last_payload(pending.into_inner(), form, &told).to_json(form);
-            let part = framing.framed(&last);
-            // Whoever has left needs no last word.
-            let _ = sender.send(part.into()).await;
-            return Ok(());
-        }
-    };
+    // Nothing has left if it is revoked now: it is refused.
+    let executed = executed?;
     if let Some(Ok(output)) = &executed {
         context.passed(|| StageEvent::ExecuteInParts(&kept.planned, output));
     }
+    let settling = (kept.settling, gateway.as_deref());
+    finish(executed, settling, &kept.telemetry, sender)
+}
+
+/// The end of what was executed.
+fn finish(
+    executed: Option<Result<IncrementalOutput, RequestError>>,
+    (settling, gateway): (Option<Box<PendingCost>>, Option<&Gateway>),
+    telemetry: &Telemetry,
+    sender: PartSender,
+) -> Result<(), RequestError> {
     match executed {
         Some(Ok(output)) if output.is_complete => {
-            if let Some(settling) = kept.settling {
-                settling.settle(&kept.telemetry, gateway.as_deref(), &output);
+            if let Some(settling) = settling {
+                settling.settle(telemetry, gateway, &output);
             }
             Ok(())
         }
@@ -506,6 +494,14 @@ async fn work(
     }
 }
 
+/// Waits until an answer is to end, if it can be.
+async fn revoked(end: Option<&(Arc<PartsEnd>, RevocationGuard)>) -> RequestError {
+    match end {
+        Some((end, _)) => end.error().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// How whoever looks at parts ends an answer.
 enum PartEnd {
     /// With the errors of this response.
@@ -514,19 +510,32 @@ enum PartEnd {
     Failed(RequestError),
 }
 
-/// A part that comes later as whoever looks at it leaves it. The first one has to leave before.
+impl PartEnd {
+    /// The errors that the client is told, and the operator of what failed.
+    fn errors(self, telemetry: &Telemetry, rules: Option<&ErrorRewrites>) -> Bytes {
+        match self {
+            PartEnd::Said(response) => response,
+            PartEnd::Failed(error) => {
+                failures::refused(telemetry, None, &error);
+                error.to_json_by(rules).into()
+            }
+        }
+    }
+}
+
+/// A part that comes later as whoever looks at it leaves it, if anybody does. The first one has to leave before.
 async fn hooked(
-    told: &OperationCoprocessor<'_>,
-    left: Option<&Notify>,
+    told: Option<(&OperationCoprocessor<'_>, &Notify)>,
     json: Bytes,
     has_next: bool,
 ) -> Result<Bytes, PartEnd> {
-    if told.run.sent.get().is_none()
-        && let Some(left) = left
-    {
+    let Some((told, left)) = told else {
+        return Ok(json);
+    };
+    if told.run.sent.get().is_none() {
         left.notified().await;
     }
-    match told.part(json, (has_next, true)).await {
+    match Box::pin(told.part(json, (has_next, true))).await {
         Ok(PartOutcome::Sent(json)) => Ok(json),
         Ok(PartOutcome::Ended(response)) => Err(PartEnd::Said(response)),
         Err(error) => Err(PartEnd::Failed(error)),

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod observe;
 pub mod observe_options;
 pub mod offload;
+pub(crate) mod open_response;
 pub(crate) mod operation_values;
 pub(crate) mod panic;
 pub mod rate_state;

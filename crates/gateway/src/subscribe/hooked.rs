@@ -1,12 +1,8 @@
-//! Events that somebody looks at before their client gets them: each passes the stages at answers, one after the other.
-//!
-//! What looks at them goes on on the worker of the request that subscribed; the client may be on another one. One event at most
-//! is ahead of the client. While one is looked at, the next ones wait in the queue of the subscription, with its limits: who
-//! looks slowly is felt by this subscription alone, and its source and all others go on.
+//! The events of a queue that somebody looks at before their client gets them, as the client takes them; who looks is
+//! [`event_hooks`](super::event_hooks).
 
 use std::{
     fmt,
-    future::poll_fn,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -14,9 +10,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    coprocessor::{kept::KeptRun, parts::PartOutcome},
-    shared::error::{RequestError, internal},
-    shared::failures,
+    shared::error::internal,
     subscribe::queue::{EventQueue, StreamEnd, StreamStep},
 };
 
@@ -33,21 +27,27 @@ impl fmt::Debug for HookedEvents {
     }
 }
 
+/// What whoever looks at events takes them from and passes them on to.
+pub(crate) struct EventHook {
+    pub(crate) queue: Arc<EventQueue>,
+    /// Says that the client takes events.
+    pub(crate) begun: oneshot::Receiver<()>,
+    /// One event at most is ahead of the client.
+    pub(crate) steps: mpsc::Sender<StreamStep>,
+}
+
 impl HookedEvents {
-    pub(crate) fn start(queue: &Arc<EventQueue>, kept: KeptRun) -> Self {
+    pub(crate) fn new(queue: &Arc<EventQueue>) -> (Self, EventHook) {
         let (begin, begun) = oneshot::channel();
         let (sender, steps) = mpsc::channel(1);
         queue.hook();
-        let queue = Arc::clone(queue);
-        tokio::task::spawn_local(async move {
-            if begun.await.is_ok() {
-                pass_on(&queue, kept, &sender).await;
-            }
-        });
-        HookedEvents {
-            begin: Some(begin),
-            steps,
-        }
+        let begin = Some(begin);
+        let hook = EventHook {
+            queue: Arc::clone(queue),
+            begun,
+            steps: sender,
+        };
+        (HookedEvents { begin, steps }, hook)
     }
     /// What comes next.
     pub(crate) fn poll(&mut self, queue: &EventQueue, cx: &mut Context<'_>) -> Poll<StreamStep> {
@@ -65,64 +65,4 @@ impl HookedEvents {
             step.unwrap_or_else(ended)
         })
     }
-}
-
-/// Takes what waits, lets it be looked at, and passes it on, until it ends or the client leaves.
-async fn pass_on(queue: &EventQueue, mut kept: KeptRun, steps: &mpsc::Sender<StreamStep>) {
-    let mut ending = kept.gateway().sources.ending();
-    kept.refresh();
-    loop {
-        let Ok(room) = steps.reserve().await else {
-            return;
-        };
-        let step = loop {
-            tokio::select! {
-                biased;
-                () = steps.closed() => return,
-                changed = ending.changed() => match changed {
-                    Ok(()) => kept.refresh(),
-                    Err(_) => break StreamStep::End(StreamEnd::Drain),
-                },
-                step = poll_fn(|cx| queue.poll(cx)) => break step,
-            }
-        };
-        let step = tokio::select! {
-            biased;
-            () = steps.closed() => return,
-            end = poll_fn(|cx| queue.poll_cut(cx)) => StreamStep::End(end),
-            step = looked_at(&kept, step) => step,
-        };
-        let is_last = matches!(step, StreamStep::End(_));
-        room.send(step);
-        if is_last {
-            return;
-        }
-    }
-}
-
-/// What becomes of a step. Of ends only those are told that are answers of a subgraph; the others are the gateway's own words.
-async fn looked_at(kept: &KeptRun, step: StreamStep) -> StreamStep {
-    let (json, has_next) = match &step {
-        StreamStep::Event(event) => (event.json().clone(), true),
-        StreamStep::End(StreamEnd::Failed(json)) => (json.clone(), false),
-        StreamStep::End(_) => return step,
-    };
-    let run = kept.run();
-    let told = kept.operation(&run);
-    let said = Box::pin(told.part(json.clone(), (has_next, false))).await;
-    match (said, step) {
-        (Ok(PartOutcome::Sent(said)), step) if said == json => step,
-        (Ok(PartOutcome::Sent(said)), StreamStep::Event(event)) => {
-            StreamStep::Event(Arc::new(event.with(said)))
-        }
-        (Ok(PartOutcome::Sent(said) | PartOutcome::Ended(said)), _) => {
-            StreamStep::End(StreamEnd::Failed(said))
-        }
-        (Err(error), _) => StreamStep::End(failed(kept, error)),
-    }
-}
-
-fn failed(kept: &KeptRun, error: RequestError) -> StreamEnd {
-    failures::refused(&kept.gateway().telemetry, None, &error);
-    StreamEnd::Refused(error.into())
 }

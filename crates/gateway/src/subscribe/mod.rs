@@ -1,5 +1,5 @@
 //! What follows planning for a subscription: a source that may be shared ([`sources`], [`run`]), a queue for the client
-//! ([`queue`]), by whoever looks at events ([`hooked`]), and an answer that comes in parts ([`format`]) or goes over a WebSocket ([`websocket`]).
+//! ([`queue`]), whoever looks at events before it ([`event_hooks`]), and an answer that comes in parts ([`format`]) or goes over a WebSocket ([`websocket`]).
 //!
 //! A subscription passes all stages before this one like any other operation, so the same limits hold. Events are
 //! responses that are executed like requests of their own. Whatever ends a subscription is told to its client, by a code;
@@ -9,6 +9,7 @@ pub(crate) mod callback;
 pub(crate) mod counts;
 pub(crate) mod direct;
 pub(crate) mod end;
+pub(crate) mod event_hooks;
 pub(crate) mod format;
 pub(crate) mod hooked;
 pub mod options;
@@ -42,8 +43,10 @@ use crate::{
     prepare::Prepared,
     schema::operation::PlannedOperation,
     shared::error::{RequestError, no_subscriptions},
-    shared::media::{Media, stream_media},
+    shared::media::{Media, StreamMedia, stream_media},
+    shared::open_response::OpenSubscription,
     subscribe::end::{EndLine, EndLog, ending},
+    subscribe::event_hooks::look_at_events,
     subscribe::format::EventBody,
     subscribe::owner::{Opener, expires_after, kept_apart},
     subscribe::plan::{EventCosts, SourcePlan},
@@ -88,12 +91,18 @@ impl SubscriberSlot {
     }
 }
 
-/// In the extensions of a response behind which events come in another way than as its body: as long as it is there, nobody
-/// has put another response into its place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenSubscription;
-
 impl Gateway {
+    /// The stages that events pass, if anybody looks at them.
+    fn hooks(&self, run: &OperationRun<'_>) -> Result<Option<KeptRun>, RequestError> {
+        let told = run.context.coprocessor();
+        let Some(told) = told.filter(|told| told.run.looks_at_parts()) else {
+            return Ok(None);
+        };
+        // Nothing leaves past whoever looks.
+        let kept = KeptRun::of(told, self, run.serving, run.worker);
+        kept.map(Some).ok_or_else(no_subscriptions)
+    }
+
     /// Subscribes, and answers with the events.
     pub(crate) fn subscribe(
         &self,
@@ -113,23 +122,9 @@ impl Gateway {
             .and_then(|parts| parts.extensions.get::<SubscriberSlot>());
         let media = stream_media(context.headers);
         if slot.is_none() && media.is_none() {
-            return Err(RequestError {
-                well_formed: false,
-                ..RequestError::http(
-                    codes::NOT_ACCEPTABLE,
-                    "the answer to a subscription is a stream: accept `text/event-stream` or \
-                     `multipart/mixed;subscriptionSpec=1.0`, or use a WebSocket",
-                )
-            });
+            return Err(no_stream_is_read());
         }
-        let told = context.coprocessor();
-        let hooks = match told.filter(|told| told.run.looks_at_parts()) {
-            None => None,
-            Some(told) => {
-                let kept = KeptRun::of(told, self, serving, worker);
-                Some(kept.ok_or_else(no_subscriptions)?)
-            }
-        };
+        let hooks = self.hooks(run)?;
         let state = &serving.state;
         let locals = locals(state, context.view(), &prepared, planned)?;
         let control = serving.options.demand_control.as_ref();
@@ -174,7 +169,7 @@ impl Gateway {
         subscriber.expire(context.caller().and_then(expires_after));
         subscriber.watch(|queue| self.watch(run, &planned.plan, queue));
         if let Some(kept) = hooks {
-            subscriber.hook(kept);
+            look_at_events(subscriber.hook(), kept);
         }
         if let Some(source) = new {
             let handles = self.handle_of().zip(worker.handle());
@@ -203,14 +198,30 @@ impl Gateway {
             return Ok(ending(response, line));
         };
         let body = EventBody::new(subscriber, media, options.heartbeat);
-        let response = Response::new(ResponseBody::of_events(body));
-        let mut response = ending(response, line);
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, Media::Stream(media).content_type());
-        for (name, value) in STREAM_HEADERS {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        Ok(response)
+        Ok(ending(streamed(body, media), line))
+    }
+}
+
+/// A response whose body is a stream.
+fn streamed(body: EventBody, media: StreamMedia) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::of_events(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, Media::Stream(media).content_type());
+    for (name, value) in STREAM_HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Whoever subscribes reads no stream.
+fn no_stream_is_read() -> RequestError {
+    RequestError {
+        well_formed: false,
+        ..RequestError::http(
+            codes::NOT_ACCEPTABLE,
+            "the answer to a subscription is a stream: accept `text/event-stream` or \
+             `multipart/mixed;subscriptionSpec=1.0`, or use a WebSocket",
+        )
     }
 }
 

@@ -26,7 +26,6 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-use crate::coprocessor::kept::KeptRun;
 use crate::identify::{
     credential::Credential,
     revocation::{Revocable, RevocationGuard, Revoked},
@@ -38,7 +37,7 @@ use crate::subscribe::{
     counts::{CountsBySubgraph, SubgraphCounts},
     direct::{self, DirectOutcome},
     end::EndLog,
-    hooked::HookedEvents,
+    hooked::{EventHook, HookedEvents},
     options::QueueLimits,
     owner::{Opener, expires_after},
     queue::{Event, EventQueue, QueueOutcome, StreamEnd, StreamStep},
@@ -468,9 +467,11 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    /// Lets its events pass the stages at answers.
-    pub(crate) fn hook(&mut self, kept: KeptRun) {
-        self.hooked = Some(Box::new(HookedEvents::start(&self.queue, kept)));
+    /// Lets somebody look at its events before its client gets them.
+    pub(crate) fn hook(&mut self) -> EventHook {
+        let (hooked, hook) = HookedEvents::new(&self.queue);
+        self.hooked = Some(Box::new(hooked));
+        hook
     }
     /// Ends it then.
     pub(crate) fn expire(&mut self, after: Option<Duration>) {

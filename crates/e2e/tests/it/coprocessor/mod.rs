@@ -6,6 +6,7 @@ mod conditions;
 mod edges;
 pub(crate) mod endings;
 pub(crate) mod failing;
+mod fetch_batch;
 mod languages;
 mod parts;
 mod policies;

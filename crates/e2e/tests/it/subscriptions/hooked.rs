@@ -14,7 +14,10 @@ use super::{
     over_http::{ADDED, Client, MULTIPART, SSE},
     over_websocket::{self, MODERN, run},
 };
-use crate::coprocessor::{playing, told};
+use crate::{
+    coprocessor::{playing, told},
+    http_client::{JSON, send},
+};
 
 const ANSWERS: &str = "
   supergraph:
@@ -257,7 +260,10 @@ fn held_back() -> (StubSubgraph, impl Fn(), Receiver<()>) {
         }
         json!({})
     });
-    (coprocessor, move || drop(release.send(())), begun)
+    let release = move || {
+        let _ = release.send(());
+    };
+    (coprocessor, release, begun)
 }
 
 #[test]
@@ -358,6 +364,10 @@ fn requests_to_subgraphs_that_are_looked_at_refuse_subscriptions() {
         "subgraph: { all: { request: { headers: true } } }",
         "",
     );
-    let client = Client::subscribe(graph.served.address, SSE, ADDED);
-    assert!(client.rest().contains("SUBSCRIPTIONS_NOT_SUPPORTED"));
+    let headers = [JSON, ("accept", SSE)];
+    let body = json!({ "query": ADDED }).to_string();
+    let address = graph.served.address;
+    let refused = send(address, "POST", "/graphql", &headers, body.as_bytes());
+    let text = refused.text();
+    assert!(text.contains("SUBSCRIPTIONS_NOT_SUPPORTED"), "{text}");
 }

@@ -1,0 +1,111 @@
+//! Requests to subgraphs that begin together, told in one message.
+//!
+//! Whoever comes first waits until everybody else has come who is about to, which is the end of this turn of the execution, and
+//! asks for all. There are no barriers: a request that begins later is told of in a message of its own, or with those that begin
+//! with it.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use ogive_coprocessor::{CoprocessorError, Message, Reply, reply::split};
+use tokio::{sync::oneshot, task::yield_now};
+
+use super::{run::OperationCoprocessor, settings::StageSettings};
+
+/// Most requests that are told of in one message.
+const MESSAGES_MAX: usize = 100;
+
+/// A message, and who waits for what is said to it.
+type Waiting = (Vec<u8>, oneshot::Sender<Result<Bytes, CoprocessorError>>);
+
+/// Messages that are about to be sent.
+#[derive(Default)]
+pub(crate) struct MessageBatch(RefCell<Vec<Waiting>>);
+
+/// Asks for all. Given up, it gives up all who wait for it: nobody else would ask.
+struct Lead<'w>(Option<&'w MessageBatch>);
+
+impl Lead<'_> {
+    fn take(mut self) -> Vec<Waiting> {
+        let batch = self.0.take();
+        batch.map_or_else(Vec::new, |batch| batch.0.take())
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        if let Some(batch) = self.0 {
+            batch.0.take();
+        }
+    }
+}
+
+impl OperationCoprocessor<'_> {
+    /// Tells of a request together with those that begin with it, and reads what is said of it.
+    pub(super) async fn told_in_batch(
+        &self,
+        settings: &StageSettings,
+        message: &Message<'_>,
+        json: Vec<u8>,
+    ) -> Result<Reply, CoprocessorError> {
+        let (sender, said) = oneshot::channel();
+        let is_first = {
+            let mut waiting = self.batch.0.borrow_mut();
+            waiting.push((json, sender));
+            waiting.len() == 1
+        };
+        if is_first {
+            let lead = Lead(Some(&self.batch));
+            yield_now().await;
+            self.tell_all(settings, lead.take()).await;
+        }
+        // Whoever asks for all was given up.
+        let gone = |_| CoprocessorError::Unanswered("nobody has asked it".to_owned());
+        let text = said.await.map_err(gone)??;
+        Reply::read_in_list(&text, message)
+    }
+
+    async fn tell_all(&self, settings: &StageSettings, mut waiting: Vec<Waiting>) {
+        while !waiting.is_empty() {
+            let rest = waiting.split_off(waiting.len().min(MESSAGES_MAX));
+            let (messages, askers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
+            match self.answers(settings, &messages).await {
+                Ok(all) => {
+                    for (asker, said) in askers.into_iter().zip(all) {
+                        let _ = asker.send(Ok(said));
+                    }
+                }
+                Err(error) => {
+                    for asker in askers {
+                        let _ = asker.send(Err(error.clone()));
+                    }
+                }
+            }
+            waiting = rest;
+        }
+    }
+
+    async fn answers(
+        &self,
+        settings: &StageSettings,
+        messages: &[Vec<u8>],
+    ) -> Result<Vec<Bytes>, CoprocessorError> {
+        let run = self.run;
+        let bytes: usize = messages.iter().map(|json| json.len() + 1).sum();
+        // The messages themselves are counted by those who have written them.
+        run.memory
+            .grow(bytes)
+            .map_err(|_| CoprocessorError::Memory)?;
+        let mut list = Vec::with_capacity(bytes + 1);
+        for json in messages {
+            list.push(if list.is_empty() { b'[' } else { b',' });
+            list.extend_from_slice(json);
+        }
+        list.push(b']');
+        let coprocessor = &run.stages.coprocessor;
+        let asked = coprocessor.exchange(run.client, settings.url, (list, &run.memory));
+        let answer = asked.await;
+        run.memory.shrink(bytes);
+        split(&answer?, messages.len())
+    }
+}
