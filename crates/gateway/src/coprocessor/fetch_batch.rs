@@ -4,41 +4,18 @@
 //! asks for all. There are no barriers: a request that begins later is told of in a message of its own, or with those that begin
 //! with it.
 
-use std::cell::RefCell;
-
 use bytes::Bytes;
 use ogive_coprocessor::{CoprocessorError, Message, Reply, reply::split};
 use tokio::{sync::oneshot, task::yield_now};
 
-use super::{run::OperationCoprocessor, settings::StageSettings};
+use super::{
+    message_batch::{BatchSender, PendingMessage},
+    run::OperationCoprocessor,
+    settings::StageSettings,
+};
 
 /// Most requests that are told of in one message.
 const MESSAGES_MAX: usize = 100;
-
-/// A message, and who waits for what is said to it.
-type Waiting = (Vec<u8>, oneshot::Sender<Result<Bytes, CoprocessorError>>);
-
-/// Messages that are about to be sent.
-#[derive(Default)]
-pub(crate) struct MessageBatch(RefCell<Vec<Waiting>>);
-
-/// Asks for all. Given up, it gives up all who wait for it: nobody else would ask.
-struct Lead<'w>(Option<&'w MessageBatch>);
-
-impl Lead<'_> {
-    fn take(mut self) -> Vec<Waiting> {
-        let batch = self.0.take();
-        batch.map_or_else(Vec::new, |batch| batch.0.take())
-    }
-}
-
-impl Drop for Lead<'_> {
-    fn drop(&mut self) {
-        if let Some(batch) = self.0 {
-            batch.0.take();
-        }
-    }
-}
 
 impl OperationCoprocessor<'_> {
     /// Tells of a request together with those that begin with it, and reads what is said of it.
@@ -49,13 +26,8 @@ impl OperationCoprocessor<'_> {
         json: Vec<u8>,
     ) -> Result<Reply, CoprocessorError> {
         let (sender, said) = oneshot::channel();
-        let is_first = {
-            let mut waiting = self.batch.0.borrow_mut();
-            waiting.push((json, sender));
-            waiting.len() == 1
-        };
-        if is_first {
-            let lead = Lead(Some(&self.batch));
+        if self.batch.push((json, sender)) {
+            let lead = BatchSender::of(&self.batch);
             yield_now().await;
             self.tell_all(settings, lead.take()).await;
         }
@@ -65,7 +37,7 @@ impl OperationCoprocessor<'_> {
         Reply::read_in_list(&text, message)
     }
 
-    async fn tell_all(&self, settings: &StageSettings, mut waiting: Vec<Waiting>) {
+    async fn tell_all(&self, settings: &StageSettings, mut waiting: Vec<PendingMessage>) {
         while !waiting.is_empty() {
             let rest = waiting.split_off(waiting.len().min(MESSAGES_MAX));
             let (messages, askers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();

@@ -17,7 +17,7 @@ use ogive_identity::Caller;
 use ogive_script::Scripts;
 
 use super::{
-    fetch_batch::MessageBatch,
+    message_batch::MessageBatch,
     run::{CoprocessorRun, OperationCoprocessor, RequestHead, SentHead},
     settings::CoprocessorStages,
 };

@@ -25,6 +25,7 @@ pub(crate) mod fetch;
 mod fetch_batch;
 pub(crate) mod kept;
 mod lent_context;
+mod message_batch;
 pub(crate) mod messages;
 pub(crate) mod operation;
 pub(crate) mod parts;

@@ -20,7 +20,7 @@ use ogive_telemetry::codes;
 use super::{
     body::{self, break_response},
     change::Change,
-    fetch_batch::MessageBatch,
+    message_batch::MessageBatch,
     run::{CoprocessorRun, OperationCoprocessor},
     settings::StageSettings,
     values::StageValues,

@@ -24,7 +24,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     body::has_errors,
-    fetch_batch::MessageBatch,
+    message_batch::MessageBatch,
     plugins::LoadedPlugin,
     settings::{CoprocessorStages, StageSettings},
 };
