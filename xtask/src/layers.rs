@@ -84,7 +84,11 @@ const TABLE: &[(u8, &str, Uses)] = &[
         "coprocessor",
         Only(&["base", "json", "execute", "transport"]),
     ),
-    (5, "component", Only(&["json", "files", "coprocessor"])),
+    (
+        5,
+        "component",
+        Only(&["base", "json", "files", "coprocessor"]),
+    ),
     (5, "script", Only(&["json", "files", "coprocessor"])),
     (
         6,

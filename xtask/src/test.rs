@@ -120,10 +120,22 @@ impl Run<'_> {
             "subscriptions: npm packages",
             "npm ci --prefix oracle/subscriptions --no-audit --no-fund",
         );
-        // The test that needs them is left out if they are not there.
+        self.oracles = self.oracles
+            && self.step(
+                "components in JavaScript: npm packages",
+                "npm ci --prefix examples/plugins/javascript --no-audit --no-fund",
+            );
+        // The tests that need them are left out if they are not there.
         if !has("python3") {
-            return self.leave_out("subscriptions: Python packages", "python3 is not installed");
+            return self.leave_out("Python packages", "python3 is not installed");
         }
+        let _ = self.step(
+            "components in Python: a place for Python packages",
+            "python3 -m venv examples/plugins/python/venv",
+        ) && self.step(
+            "components in Python: Python packages",
+            "examples/plugins/python/venv/bin/pip install --quiet --timeout 120 --requirement examples/plugins/python/requirements.txt",
+        );
         let _ = self.step(
             "subscriptions: a place for Python packages",
             "python3 -m venv oracle/subscriptions/python",

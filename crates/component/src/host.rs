@@ -15,8 +15,13 @@ use wasmtime::{
 use crate::{
     CallError,
     exchange::{Exchange, Outcome},
-    options::{Permissions, PluginOptions},
+    options::{Limits, Permissions, PluginOptions},
+    outgoing::Sender,
 };
+
+mod requests;
+
+use requests::Requests;
 
 /// Most header values of an exchange after a component has added some.
 const HEADERS_MAX: usize = 500;
@@ -35,10 +40,13 @@ pub(crate) struct Settings {
     permissions: Permissions,
     configuration: String,
     variables: BTreeMap<String, String>,
+    limits: Limits,
+    /// Who sends requests to other hosts.
+    sender: Option<Arc<dyn Sender>>,
 }
 
 impl Settings {
-    pub(crate) fn of(options: &PluginOptions) -> Self {
+    pub(crate) fn of(options: &PluginOptions, sender: Option<Arc<dyn Sender>>) -> Self {
         let names = options.permissions.environment.iter();
         let variables = names.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
         Settings {
@@ -46,6 +54,8 @@ impl Settings {
             permissions: options.permissions.clone(),
             configuration: options.configuration.clone(),
             variables: variables.collect(),
+            limits: options.limits,
+            sender,
         }
     }
 }
@@ -58,6 +68,7 @@ pub(crate) struct Lent {
     end_headers: HeaderMap,
     header_bytes: usize,
     lines: u32,
+    requests: Requests,
     memory: usize,
     memory_max: usize,
     memory_is_refused: bool,
@@ -71,6 +82,7 @@ impl Lent {
             end_headers: HeaderMap::new(),
             header_bytes: 0,
             lines: 0,
+            requests: Requests::default(),
             memory: 0,
             memory_max,
             memory_is_refused: false,
@@ -80,11 +92,16 @@ impl Lent {
     pub(crate) fn begin(&mut self, exchange: Exchange) {
         self.exchange = exchange;
         (self.header_bytes, self.lines) = (0, 0);
+        // Who sends none looks at no clock.
+        if self.settings.sender.is_some() {
+            self.requests = Requests::of_call(self.settings.limits.time);
+        }
         self.memory_is_refused = false;
     }
     /// Takes it back.
     pub(crate) fn end(&mut self, stage: Stage) -> Exchange {
         let mut exchange = std::mem::replace(&mut self.exchange, Exchange::new(stage));
+        self.requests = Requests::default();
         let headers = std::mem::take(&mut self.end_headers);
         if let Some(ending) = &mut exchange.changes.ending {
             ending.headers = headers;
@@ -237,6 +254,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<Lent>> {
     parts(&mut linker)?;
     settings(&mut linker)?;
     logging(&mut linker)?;
+    requests::http(&mut linker)?;
     Ok(linker)
 }
 

@@ -5,6 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 use http::HeaderName;
 use ogive_coprocessor::Stage;
 
+use crate::outgoing::Host;
+
 /// One component.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PluginOptions {
@@ -61,6 +63,8 @@ pub struct Permissions {
     pub write_context: BTreeSet<String>,
     /// Variables of the environment that it may read.
     pub environment: BTreeSet<String>,
+    /// Where its requests may go.
+    pub hosts: BTreeSet<Host>,
 }
 
 impl Permissions {
@@ -99,6 +103,10 @@ pub struct Limits {
     pub time: Duration,
     /// Most instances, which is most calls at a time.
     pub instances: usize,
+    /// Most requests to other hosts of a call.
+    pub requests: usize,
+    /// Most bytes of the body of an answer to one.
+    pub response_bytes: usize,
 }
 
 impl Default for Limits {
@@ -108,6 +116,8 @@ impl Default for Limits {
             fuel: 50_000_000,
             time: Duration::from_millis(100),
             instances: 64,
+            requests: 8,
+            response_bytes: 1 << 20,
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{
     fmt::Write,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -12,7 +15,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::{
     CallError, PluginError, ejection::Faults, exchange::Exchange, options::PluginOptions,
-    pool::Pool,
+    outgoing::Sender, pool::Pool,
 };
 
 /// Largest file of a component, in bytes.
@@ -44,16 +47,28 @@ impl PartialEq for Plugin {
 
 impl Plugin {
     /// Reads and compiles it, checks what it imports and exports, and starts one instance.
-    pub fn load(options: PluginOptions) -> Result<Self, PluginError> {
+    pub fn load(
+        options: PluginOptions,
+        sender: Option<Arc<dyn Sender>>,
+    ) -> Result<Self, PluginError> {
         let told = |why: String| PluginError(format!("`{}`: {why}", options.name));
         let path = &options.path;
         let bytes = ogive_files::read(path.as_ref(), FILE_BYTES_MAX, Pipes::Refused);
         let bytes = bytes.map_err(|error| told(format!("cannot read `{path}`: {error}")))?;
-        Self::of(options, &bytes)
+        Self::sending(options, &bytes, sender)
     }
 
-    /// The same of what was read.
-    pub fn of(mut options: PluginOptions, bytes: &[u8]) -> Result<Self, PluginError> {
+    /// The same of what was read; nobody sends requests for it.
+    pub fn of(options: PluginOptions, bytes: &[u8]) -> Result<Self, PluginError> {
+        Self::sending(options, bytes, None)
+    }
+
+    /// The same with somebody who sends its requests to other hosts.
+    pub fn sending(
+        mut options: PluginOptions,
+        bytes: &[u8],
+        sender: Option<Arc<dyn Sender>>,
+    ) -> Result<Self, PluginError> {
         let told = |name: &str, why: String| PluginError(format!("`{name}`: {why}"));
         let digest = digest(&SHA256, bytes);
         let mut hex = String::new();
@@ -67,7 +82,7 @@ impl Plugin {
             return Err(told(&options.name, why));
         }
         let (pool, stages) =
-            Pool::start(&options, bytes).map_err(|why| told(&options.name, why))?;
+            Pool::start(&options, bytes, sender).map_err(|why| told(&options.name, why))?;
         options.stages = stages;
         Ok(Plugin {
             digest: digest.as_ref().into(),
@@ -89,6 +104,10 @@ impl Plugin {
     /// Whether it is lent the body at a stage.
     pub fn looks_at_body(&self, stage: Stage) -> bool {
         self.is_at(stage) && self.options.bodies.contains(&stage)
+    }
+    /// Whether its calls may wait for other hosts, so that none runs where others would wait for it.
+    pub fn sends_requests(&self) -> bool {
+        self.pool.sends_requests()
     }
     /// Whether its next call at a stage should run where nobody waits for it.
     pub fn is_long(&self, stage: Stage) -> bool {

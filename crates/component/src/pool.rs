@@ -20,6 +20,7 @@ use crate::{
     exchange::{Changes, Exchange},
     host::{Lent, Settings},
     options::{Limits, PluginOptions, hook_name},
+    outgoing::Sender,
 };
 
 /// A hook, as it is exported.
@@ -42,6 +43,8 @@ pub(crate) struct Pool {
     instances: InstancePre<Lent>,
     exports: [Option<ComponentExportIndex>; Stage::ALL.len()],
     settings: Arc<Settings>,
+    /// Whether it imports what sends requests to other hosts.
+    sends_requests: bool,
     limits: Limits,
     idle: Mutex<Vec<Idle>>,
     /// All of them, those under way included.
@@ -60,6 +63,7 @@ impl Pool {
     pub(crate) fn start(
         options: &PluginOptions,
         bytes: &[u8],
+        sender: Option<Arc<dyn Sender>>,
     ) -> Result<(Self, Vec<Stage>), String> {
         let machine = machine()?;
         if !bytes.starts_with(b"\0asm") {
@@ -71,6 +75,12 @@ impl Pool {
         let instances = machine.linker.instantiate_pre(&component);
         let instances = instances
             .map_err(|error| format!("it imports what is not offered: {}", shown(&error)))?;
+        let sends_requests = imports_http(machine, &component);
+        if sends_requests && options.permissions.hosts.is_empty() {
+            return Err(format!(
+                "it imports `{HTTP}`, and `permissions.hosts` names no host"
+            ));
+        }
         let exports = Stage::ALL.map(|stage| (stage, exported(&component, stage)));
         let is_wanted = |stage: &Stage| options.stages.is_empty() || options.stages.contains(stage);
         let mut found: [Option<ComponentExportIndex>; Stage::ALL.len()] = Default::default();
@@ -98,7 +108,8 @@ impl Pool {
             _component: component,
             instances,
             exports: found,
-            settings: Arc::new(Settings::of(options)),
+            settings: Arc::new(Settings::of(options, sender)),
+            sends_requests,
             limits: options.limits,
             idle: Mutex::default(),
             count: AtomicUsize::new(0),
@@ -107,6 +118,11 @@ impl Pool {
         pool.count.store(1, Ordering::Relaxed);
         pool.put_back(first);
         Ok((pool, stages))
+    }
+
+    /// Whether calls may wait for other hosts.
+    pub(crate) fn sends_requests(&self) -> bool {
+        self.sends_requests
     }
 
     /// A new instance.
@@ -209,6 +225,16 @@ impl Pool {
         }
         Ok((outcome, took))
     }
+}
+
+/// The interface for requests to other hosts.
+const HTTP: &str = "ogive:hooks/http";
+
+/// Whether a component imports that, in whichever version.
+fn imports_http(machine: &Machine, component: &Component) -> bool {
+    let kind = component.component_type();
+    let mut imports = kind.imports(&machine.engine);
+    imports.any(|(name, _)| name.split('@').next() == Some(HTTP))
 }
 
 /// The hook of a stage, if a component has one.

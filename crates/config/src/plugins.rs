@@ -7,7 +7,10 @@
 //!     permissions: { read_headers: [authorization], write_headers: [x-tenant] }
 //! ```
 
-use std::num::NonZeroUsize;
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    num::NonZeroUsize,
+};
 
 use ogive_base::Span;
 
@@ -58,6 +61,9 @@ section! {
         pub write_context: Vec<String> = Vec::new(),
         /// Variables of the environment that it may read, as they are when it is loaded; default none.
         pub environment: Vec<String> = Vec::new(),
+        /// Where its HTTP requests may go: `host` or `host:port`, exact names, over TLS; `http://host:port` where it is not.
+        /// Default nowhere, and a component that imports `http` is refused then.
+        pub hosts: Vec<String> = Vec::new(),
     }
 
     /// `plugins[].limits`
@@ -70,6 +76,10 @@ section! {
         pub timeout: Duration = Duration::milliseconds(100),
         /// Most instances, which is most calls at a time; more than that fail. Default 64.
         pub instances: NonZeroUsize = nonzero(64),
+        /// Most HTTP requests of one call; default 8.
+        pub max_requests: NonZeroUsize = nonzero(8),
+        /// Largest answer to one; a larger one is an error that the component is told. Default `1 MiB`.
+        pub max_response_size: ByteSize = ByteSize(1 << 20),
     }
 
     /// `plugins[].ejection`
@@ -81,6 +91,62 @@ section! {
         /// It is left alone so long; default `30s`.
         pub time: Duration = Duration::seconds(30),
     }
+}
+
+/// An entry of `permissions.hosts`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PluginHost {
+    /// Whether it is asked over TLS.
+    pub https: bool,
+    /// Its name in lower case, or its address, without brackets.
+    pub name: String,
+    /// Its port.
+    pub port: u16,
+}
+
+impl PluginHost {
+    /// Takes one apart. The error says what is wrong with it.
+    pub fn read(text: &str) -> Result<Self, &'static str> {
+        let (https, rest) = match text.split_once("://") {
+            None => (true, text),
+            Some(("https", rest)) => (true, rest),
+            Some(("http", rest)) => (false, rest),
+            Some(_) => return Err("its scheme is neither `https` nor `http`"),
+        };
+        let (name, port) = if let Some(rest) = rest.strip_prefix('[') {
+            let (address, port) = rest.split_once(']').ok_or("a `]` is missing")?;
+            let address: Ipv6Addr = address.parse().map_err(|_| "its address is none")?;
+            (address.to_string(), port)
+        } else {
+            let (name, port) = rest.split_at(rest.find(':').unwrap_or(rest.len()));
+            (host_name(name)?, port)
+        };
+        let port = match port.strip_prefix(':') {
+            None if port.is_empty() => Some(if https { 443 } else { 80 }),
+            Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok(),
+            _ => None,
+        };
+        let port = port.filter(|port| *port != 0).ok_or("its port is none")?;
+        Ok(PluginHost { https, name, port })
+    }
+}
+
+/// A name of a host (RFC 1123, section 2.1) in lower case, or an address of four numbers. What ends in a number and is no such
+/// address is refused: resolvers read it as some other address.
+fn host_name(name: &str) -> Result<String, &'static str> {
+    let is_inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(is_inner);
+    if name.len() > 253 || !name.split('.').all(is_label) {
+        return Err("a name has letters, digits and hyphens between its dots, and no wildcard");
+    }
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let digits = last.strip_prefix("0x").or(last.strip_prefix("0X"));
+    let is_number = last.bytes().all(|b| b.is_ascii_digit())
+        || digits.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    if is_number && name.parse::<Ipv4Addr>().is_err() {
+        return Err("its address is none");
+    }
+    Ok(name.to_ascii_lowercase())
 }
 
 /// The words of `stages` and `bodies`.
@@ -127,6 +193,15 @@ pub(crate) fn check(span: Span, config: &Config, errors: &mut Errors) {
                 errors.invalid(span, format!("`{header}` is no name of a header"), "");
             }
         }
+        for host in &permissions.hosts {
+            if let Err(why) = PluginHost::read(host) {
+                errors.invalid(
+                    span,
+                    format!("`{host}` is no host that a plug-in may ask: {why}"),
+                    "such as `api.example.com`, `api.example.com:8443` or `http://localhost:8080`",
+                );
+            }
+        }
         let digits = plugin.sha256.as_ref();
         let is_digest =
             |text: &&String| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -150,6 +225,59 @@ mod tests {
         let text = format!("plugins: [{text}]\n");
         let loaded = crate::load(SourceId(0), &text, &|_| None);
         loaded.map_or_else(|errors| errors[0].message.clone(), |_| String::new())
+    }
+
+    #[test]
+    fn hosts_are_exact_names_and_say_where_there_is_no_tls() {
+        let read = |text: &str| {
+            super::PluginHost::read(text)
+                .map(|host| format!("{} {} {}", host.https, host.name, host.port))
+        };
+        for (text, expected) in [
+            ("API.example.com", "true api.example.com 443"),
+            ("api.example.com:8443", "true api.example.com 8443"),
+            ("https://api.example.com", "true api.example.com 443"),
+            ("http://policies", "false policies 80"),
+            ("http://localhost:8181", "false localhost 8181"),
+            ("10.0.0.1:80", "true 10.0.0.1 80"),
+            ("[::0:1]:9000", "true ::1 9000"),
+        ] {
+            assert_eq!(read(text), Ok(expected.to_owned()), "{text}");
+        }
+        for text in [
+            "",
+            "*",
+            "*.example.com",
+            "https://",
+            "ftp://a",
+            "HTTP://a",
+            "a/",
+            "a/path",
+            "a?b",
+            "u@a",
+            "u:p@a",
+            "a b",
+            "a.",
+            ".a",
+            "a..b",
+            "a:",
+            "a:0",
+            "a:+80",
+            "a:80:81",
+            "a:65536",
+            "::1",
+            "[::1",
+            "[::1]x",
+            "[a]",
+            "2130706433",
+            "127.1",
+            "0x7f.0.0.1",
+            "127.0.0.0x1",
+            "010.0.0.1",
+            "\u{e4}.test",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 
     #[test]
@@ -184,6 +312,11 @@ mod tests {
             (
                 format!("{{ {good}, sha256: abc }}"),
                 "a SHA-256 has 64 hexadecimal digits",
+            ),
+            (
+                format!("{{ {good}, permissions: {{ hosts: ['*.a.test'] }} }}"),
+                "`*.a.test` is no host that a plug-in may ask: a name has letters, digits and hyphens between its dots, and no \
+                 wildcard",
             ),
             (
                 format!("{{ {good}, limits: {{ timeout: 0s }} }}"),

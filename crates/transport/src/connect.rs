@@ -98,7 +98,16 @@ async fn connect_with(
 
 /// Connects, for whoever does so seldom.
 pub(crate) async fn open(address: &Address, tls: Option<&ClientTls>) -> Result<Stream, String> {
-    open_within(address, (tls, false), &Names::default(), DELAY.0).await
+    open_by(address, tls, &Names::default()).await
+}
+
+/// The same at addresses that somebody else finds.
+pub(crate) async fn open_by(
+    address: &Address,
+    tls: Option<&ClientTls>,
+    names: &Names,
+) -> Result<Stream, String> {
+    open_within(address, (tls, false), names, DELAY.0).await
 }
 
 /// With `true` beside TLS, nothing but HTTP/1.1 is offered during its handshake.

@@ -16,11 +16,27 @@ use wit_parser::Resolve;
 const PRELUDE: &str = include_str!("prelude.wat");
 const HOOKS: &str = include_str!("../../wit/hooks.wit");
 
+/// What imports the interface for requests to other hosts.
+const SEND: &str = "(import \"ogive:hooks/http@1.0.0\" \"send\" \
+    (func $send (param i32 i32 i32 i32 i32 i32 i32 i32 i32)))";
+
 /// A component whose hooks of these names do this, with these functions beside.
 pub(crate) fn component(hooks: &[(&str, &str)], more: &str) -> Vec<u8> {
-    let mut module = format!("(module\n{PRELUDE}\n{more}\n");
+    made("", hooks, more)
+}
+
+/// The same of one that sends requests.
+pub(crate) fn asking(hooks: &[(&str, &str)], more: &str) -> Vec<u8> {
+    made(SEND, hooks, more)
+}
+
+fn made(imports: &str, hooks: &[(&str, &str)], more: &str) -> Vec<u8> {
+    let mut module = format!("(module\n{imports}\n{PRELUDE}\n{more}\n");
     let mut world =
         "package test:guest;\nworld guest {\n  include ogive:hooks/imports@1.0.0;\n".to_owned();
+    if !imports.is_empty() {
+        world.push_str("  import ogive:hooks/http@1.0.0;\n");
+    }
     for (name, text) in hooks {
         let _ = writeln!(
             module,
@@ -79,6 +95,7 @@ pub(crate) fn options(permitted: &str) -> PluginOptions {
         read_context,
         write_context,
         environment,
+        ..
     } = &mut options.permissions;
     for word in permitted.split_ascii_whitespace() {
         let (what, name) = word.split_once('=').unwrap();

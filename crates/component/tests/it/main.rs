@@ -5,4 +5,6 @@
 mod cases;
 mod guest;
 mod hostile;
+mod languages;
 mod loading;
+mod requests;

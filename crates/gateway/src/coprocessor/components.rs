@@ -2,7 +2,9 @@
 //! the way out.
 //!
 //! A call runs in the worker, within its limits. Where one has taken long, later ones of the same hook run beside the worker
-//! ([`Offload`](crate::shared::offload::Offload)), so that its neighbours wait for it rarely.
+//! ([`Offload`](crate::shared::offload::Offload)), so that its neighbours wait for it rarely. Calls of one that sends requests to
+//! other hosts always do, on threads of its own, as many as it may have instances: what waits for a slow host keeps nobody else
+//! from theirs.
 
 use std::{sync::Arc, time::Instant};
 
@@ -33,6 +35,11 @@ impl CoprocessorRun<'_> {
         message: &Message<'_>,
     ) -> Result<Option<Change>, RequestError> {
         let (stage, plugin, since) = (message.stage, &of.plugin, Instant::now());
+        if of.is_busy() {
+            self.called(of.hook, stage, HookOutcome::Failed, since);
+            let busy = CallError::Busy(plugin.options().limits.instances);
+            return self.component_failed(plugin, stage, &busy, false).map(|()| None);
+        }
         let mut exchange = self.lent_to(plugin, message);
         let copied = exchange.body.as_ref().map_or(0, Bytes::len);
         self.memory.grow(copied)?;
@@ -47,8 +54,9 @@ impl CoprocessorRun<'_> {
             };
             (lent, (exchange, outcome))
         };
-        let is_long = plugin.is_long(stage);
-        let (exchange, outcome) = self.lend_context(operation, is_long, call).await;
+        let beside = of.threads.as_deref();
+        let beside = beside.or_else(|| plugin.is_long(stage).then_some(self.offload));
+        let (exchange, outcome) = self.lend_context(operation, beside, call).await;
         self.memory.shrink(copied);
         let ended = match &outcome {
             Ok(()) if exchange.changes.ending.is_some() => HookOutcome::Break,

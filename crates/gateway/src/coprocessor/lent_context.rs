@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ogive_coprocessor::ContextEntries;
 
 use super::run::{CoprocessorRun, OperationCoprocessor};
+use crate::shared::offload::Offload;
 
 /// Entries that a hook may read and write.
 pub(super) struct LentContext {
@@ -15,15 +16,15 @@ pub(super) struct LentContext {
 }
 
 impl CoprocessorRun<'_> {
-    /// Lends the context to a call, which gives it back with what it says. One that is long runs beside the worker, with copies:
+    /// Lends the context to a call, which gives it back with what it says. One that runs on threads beside the worker has copies:
     /// others of the same request may change the context meanwhile.
     pub(super) async fn lend_context<T: Send + 'static>(
         &self,
         operation: Option<&OperationCoprocessor<'_>>,
-        is_long: bool,
+        beside: Option<&Offload>,
         call: impl FnOnce(LentContext) -> (LentContext, T) + Send + 'static,
     ) -> T {
-        if !is_long {
+        let Some(threads) = beside else {
             let (lent, said) = call(LentContext {
                 request: self.entries.take(),
                 own: operation.map(|of| of.own.take()),
@@ -33,14 +34,14 @@ impl CoprocessorRun<'_> {
                 *of.own.borrow_mut() = own;
             }
             return said;
-        }
+        };
         let request = self.entries.borrow().clone();
         let own = operation.map(|of| of.own.borrow().clone());
         let lent = LentContext {
             request: request.clone(),
             own: own.clone(),
         };
-        let (lent, said) = self.offload.run(move || call(lent)).await;
+        let (lent, said) = threads.run(move || call(lent)).await;
         merge(&request, &lent.request, &mut self.entries.borrow_mut());
         if let (Some(of), Some(before), Some(after)) = (operation, own, lent.own) {
             merge(&before, &after, &mut of.own.borrow_mut());

@@ -12,7 +12,7 @@
 //!
 //! What the stages of one request share is its [`run`]; how it is asked and what it says is taken over is [`messages`], of several
 //! requests in one message [`fetch_batch`], under which conditions [`values`]; how they are composed of a configuration is [`settings`] and [`plugins`], what
-//! bodies look like is [`body`], and how scripts and components get at the context is [`lent_context`]. Scripts ([`scripts`]) and WebAssembly components ([`components`]) are called at the same stages. Without a coprocessor none of this is there: a request looks once whether it is.
+//! bodies look like is [`body`], how requests of components to other hosts are sent is [`outgoing`], and how scripts and components get at the context is [`lent_context`]. Scripts ([`scripts`]) and WebAssembly components ([`components`]) are called at the same stages. Without a coprocessor none of this is there: a request looks once whether it is.
 //!
 //! What goes on behind a response keeps what it needs of the stages of its request ([`kept`]). Only requests to the subgraph of a
 //! subscription pass no stage: where one looks at requests to subgraphs, subscriptions are refused.
@@ -28,6 +28,7 @@ mod lent_context;
 mod message_batch;
 pub(crate) mod messages;
 pub(crate) mod operation;
+mod outgoing;
 pub(crate) mod parts;
 pub(crate) mod plugins;
 pub(crate) mod router;

@@ -2,20 +2,34 @@
 
 use std::{
     collections::BTreeSet,
+    num::NonZeroUsize,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use ogive_component::{
-    Ejection, Limits, Permissions, Plugin, PluginOptions, hook_of, options::Name,
+    Ejection, Limits, Permissions, Plugin, PluginOptions, hook_of, options::Name, outgoing::Host,
 };
-use ogive_config::{Config, OnErrorWord, PluginSection};
+use ogive_config::{Config, OnErrorWord, PluginHost, PluginSection};
 use ogive_telemetry::Hook;
+
+use super::outgoing;
+use crate::shared::offload::Offload;
 
 /// A component, and what it is called in metrics.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedPlugin {
     pub(crate) plugin: Arc<Plugin>,
     pub(crate) hook: Hook,
+    /// Where its calls wait for other hosts, if it asks any: one thread for each call at a time, begun when there is one.
+    pub(crate) threads: Option<Arc<Offload>>,
+}
+
+impl LoadedPlugin {
+    /// Whether another call would have to wait for one that waits for another host.
+    pub(crate) fn is_busy(&self) -> bool {
+        let threads = self.threads.as_ref();
+        threads.is_some_and(|threads| threads.is_full())
+    }
 }
 
 impl PartialEq for LoadedPlugin {
@@ -27,10 +41,17 @@ impl PartialEq for LoadedPlugin {
 /// Reads and compiles the components of a configuration. The error is for the operator.
 pub(crate) fn load(config: &Config) -> Result<Vec<LoadedPlugin>, String> {
     let load = |section: &PluginSection| {
-        let plugin =
-            Plugin::load(options(section)).map_err(|error| format!("`plugins`: {error}"))?;
+        let told = |error: &dyn std::fmt::Display| format!("`plugins`: {error}");
+        let options = options(section);
+        let sender = outgoing::sender(&options).map_err(|why| told(&why))?;
+        let plugin = Plugin::load(options, sender).map_err(|error| told(&error))?;
+        let threads = plugin.sends_requests().then(|| {
+            let most = NonZeroUsize::new(plugin.options().limits.instances);
+            Arc::new(Offload::new(most.unwrap_or(NonZeroUsize::MIN)))
+        });
         Ok(LoadedPlugin {
             plugin: Arc::new(plugin),
+            threads,
             hook: Hook::Component(shown(&section.name)),
         })
     };
@@ -55,6 +76,16 @@ fn options(section: &PluginSection) -> PluginOptions {
     let stages = |names: &[String]| names.iter().filter_map(|name| hook_of(name)).collect();
     let headers = |names: &[String]| names.iter().filter_map(|name| Name::read(name)).collect();
     let texts = |names: &[String]| names.iter().cloned().collect();
+    // The configuration was checked: what is none is not among them.
+    let hosts = |names: &[String]| {
+        let read = names.iter().filter_map(|name| PluginHost::read(name).ok());
+        let host = |of: PluginHost| Host {
+            https: of.https,
+            name: of.name.into(),
+            port: of.port,
+        };
+        read.map(host).collect()
+    };
     let (permissions, limits) = (&section.permissions, &section.limits);
     PluginOptions {
         sha256: section.sha256.clone(),
@@ -66,12 +97,15 @@ fn options(section: &PluginSection) -> PluginOptions {
             read_context: texts(&permissions.read_context),
             write_context: texts(&permissions.write_context),
             environment: texts(&permissions.environment),
+            hosts: hosts(&permissions.hosts),
         },
         limits: Limits {
             memory: limits.memory.0,
             fuel: limits.fuel.get() as u64,
             time: limits.timeout.0,
             instances: limits.instances.get(),
+            requests: limits.max_requests.get(),
+            response_bytes: limits.max_response_size.0,
         },
         ejection: Ejection {
             faults: section.ejection.faults.get(),

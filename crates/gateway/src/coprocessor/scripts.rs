@@ -50,7 +50,8 @@ impl CoprocessorRun<'_> {
             };
             (lent, (exchange, outcome))
         };
-        let (exchange, outcome) = self.lend_context(operation, is_long, call).await;
+        let beside = is_long.then_some(self.offload);
+        let (exchange, outcome) = self.lend_context(operation, beside, call).await;
         let ended = match &outcome {
             Ok(None) => HookOutcome::Continue,
             Ok(Some(_)) => HookOutcome::Break,

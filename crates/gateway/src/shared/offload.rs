@@ -179,6 +179,10 @@ impl Offload {
             },
         }
     }
+    /// Whether all threads have work.
+    pub(crate) fn is_full(&self) -> bool {
+        self.permits.available_permits() == 0
+    }
     /// How often work was done elsewhere.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)

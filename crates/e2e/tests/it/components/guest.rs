@@ -84,6 +84,29 @@ const CODE: &str = r#"
   (call $set @"stages" (i32.const 8192) (i32.sub (local.get $end) (i32.const 8191))))
 "#;
 
+/// The interface for requests to other hosts, its lowering, and what asks for a URL and ends with what comes back: the status
+/// and the body of the answer, or 502 and the error.
+const HTTP: [&str; 3] = [
+    r#"(import "ogive:hooks/http@1.0.0" (instance $http
+  (type $pairs (list (tuple string string)))
+  (type $bytes (list u8))
+  (type $said (record (field "method" string) (field "url" string) (field "headers" $pairs) (field "body" $bytes)))
+  (export "request" (type $request (eq $said)))
+  (type $heard (record (field "status" u16) (field "headers" $pairs) (field "body" $bytes)))
+  (export "response" (type $response (eq $heard)))
+  (export "send" (func (param "request" $request) (result (result $response (error string)))))))
+"#,
+    r#"(core func $send (canon lower (func $http "send") (memory $base "memory") (realloc (func $base "realloc"))))
+"#,
+    r#"(import "host" "send" (func $send (param i32 i32 i32 i32 i32 i32 i32 i32 i32)))
+(func $ask (param $at i32) (param $length i32)
+  (call $send @"GET" (local.get $at) (local.get $length) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 128))
+  (if (i32.load8_u (i32.const 128))
+    (then (call $end (i32.const 502) (i32.load (i32.const 132)) (i32.load (i32.const 136))))
+    (else (call $end (i32.load16_u (i32.const 132)) (i32.load (i32.const 144)) (i32.load (i32.const 148))))))
+"#,
+];
+
 /// A component that has these hooks.
 pub(crate) fn component(hooks: &[(&str, &str)]) -> Vec<u8> {
     let mut out = "(component\n".to_owned();
@@ -97,8 +120,16 @@ pub(crate) fn component(hooks: &[(&str, &str)]) -> Vec<u8> {
         }
         out.push_str("))\n");
     }
+    let asks = hooks.iter().any(|(_, text)| text.contains("$ask"));
+    if asks {
+        out.push_str(HTTP[0]);
+    }
     out.push_str(BASE);
     let (mut code, mut host) = (String::new(), String::new());
+    if asks {
+        out.push_str(HTTP[1]);
+        host.push_str(" (export \"send\" (func $send))");
+    }
     for (interface, name, _, core) in IMPORTS {
         let id = name.replace('-', "_");
         let _ = writeln!(
@@ -111,6 +142,9 @@ pub(crate) fn component(hooks: &[(&str, &str)]) -> Vec<u8> {
     code.push_str(
         "(import \"base\" \"memory\" (memory 2)) (import \"base\" \"reset\" (func $reset))\n",
     );
+    if asks {
+        code.push_str(HTTP[2]);
+    }
     code.push_str(CODE);
     for (hook, text) in hooks {
         let _ = writeln!(
@@ -156,11 +190,14 @@ pub(crate) struct Guest(PathBuf);
 
 impl Guest {
     pub(crate) fn new(hooks: &[(&str, &str)]) -> Guest {
+        Guest::of(&component(hooks))
+    }
+    pub(crate) fn of(bytes: &[u8]) -> Guest {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("ogive-e2e-component-{}-{number}.wasm", std::process::id());
         let guest = Guest(std::env::temp_dir().join(name));
-        guest.write(&component(hooks));
+        guest.write(bytes);
         guest
     }
     pub(crate) fn write(&self, bytes: &[u8]) {

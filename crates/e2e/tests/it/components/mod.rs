@@ -5,11 +5,13 @@
 #[cfg(feature = "components")]
 mod guest;
 #[cfg(feature = "components")]
+mod requests;
+#[cfg(feature = "components")]
 mod stages;
 
 /// What a component does (in text format), and what the client gets if it does that at the stage of a client's request, and at a
 /// stage of a subgraph.
-pub(crate) const COMPONENT_FAULTS: [(&str, &str, &str, &str); 11] = [
+pub(crate) const COMPONENT_FAULTS: [(&str, &str, &str, &str); 13] = [
     (
         "never ends",
         "(loop $again (br $again)) (i32.const 0)",
@@ -71,6 +73,18 @@ pub(crate) const COMPONENT_FAULTS: [(&str, &str, &str, &str); 11] = [
         "(call $end (i32.const 403) @\"no\" ) (i32.const 0)",
         "403 PLUGIN_BREAK",
         "200 PLUGIN_BREAK",
+    ),
+    (
+        "asks a host that it is not permitted to, and ends with a status",
+        "(call $ask @\"http://169.254.169.254/latest/meta-data/\" ) (call $end (i32.const 403) @\"no\" ) (i32.const 0)",
+        "403 PLUGIN_BREAK",
+        "200 PLUGIN_BREAK",
+    ),
+    (
+        "asks other hosts again and again",
+        "(loop $again (call $ask @\"https://products.test/\" ) (br $again)) (i32.const 0)",
+        FAILED,
+        FAILED_FETCH,
     ),
 ];
 

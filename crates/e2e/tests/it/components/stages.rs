@@ -111,7 +111,7 @@ fn whatever_a_component_does_ends_its_request_or_its_fetch() {
             } else {
                 of_fetch
             };
-            let permissions = "permissions: { write_context: [stages] }";
+            let permissions = "permissions: { write_context: [stages], hosts: ['localhost:1'] }";
             let (graph, _guest) = with(&[(hook, text)], permissions);
             let answer = ask(&graph, &[]);
             assert!(!answer.text().contains("permissions"), "{fault}");
