@@ -198,9 +198,17 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
 ";
 
     /// Keys that are reloaded though [`made`] does not show it, and why.
-    const NOT_SHOWN: [(&str, &str); 28] = [
+    const NOT_SHOWN: [(&str, &str); 30] = [
         (
             "plugins",
+            "components are read from files, which have to be there",
+        ),
+        (
+            "authentication.router.components",
+            "components are read from files, which have to be there",
+        ),
+        (
+            "authorization.policies.component",
             "components are read from files, which have to be there",
         ),
         (

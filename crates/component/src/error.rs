@@ -58,3 +58,15 @@ impl fmt::Display for CallError {
 }
 
 impl std::error::Error for CallError {}
+
+/// Longest reason that is told.
+#[cfg(feature = "engine")]
+const REASON_BYTES_MAX: usize = 1_000;
+
+/// What is said, in one line and not more than is of use.
+#[cfg(feature = "engine")]
+pub(crate) fn bounded(text: &str) -> String {
+    let end = text.floor_char_boundary(REASON_BYTES_MAX);
+    let is_line = |c: char| if c.is_control() { ' ' } else { c };
+    text[..end].chars().map(is_line).collect()
+}

@@ -31,6 +31,8 @@ pub struct Exchange {
     pub context: ContextEntries,
     /// The same of one operation, whose entries stand before those of the request.
     pub own: Option<ContextEntries>,
+    /// Whether it is only looked at: something is decided by it, and nothing of it is changed.
+    pub is_read_only: bool,
     /// What was changed.
     pub changes: Changes,
 }
@@ -64,6 +66,13 @@ pub struct Outcome {
 }
 
 impl Exchange {
+    /// Something that a decision is made by.
+    pub fn to_decide() -> Self {
+        Exchange {
+            is_read_only: true,
+            ..Exchange::new(Stage::RouterRequest)
+        }
+    }
     /// Of nothing yet.
     pub fn new(stage: Stage) -> Self {
         Exchange {
@@ -79,6 +88,7 @@ impl Exchange {
             body: None,
             context: ContextEntries::default(),
             own: None,
+            is_read_only: false,
             changes: Changes::default(),
         }
     }

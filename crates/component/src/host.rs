@@ -108,11 +108,23 @@ impl Lent {
         }
         exchange
     }
+    /// Whether something is decided by what it is lent.
+    pub(crate) fn is_deciding(&self) -> bool {
+        self.exchange.is_read_only
+    }
     /// Whether it asked for more memory than it may have.
     pub(crate) fn memory_is_refused(&self) -> bool {
         self.memory_is_refused
     }
 
+    /// Nothing is changed where something is only decided.
+    fn may_change(&self) -> Result<()> {
+        if self.exchange.is_read_only {
+            let why = "changing anything where it only decides";
+            return Err(CallError::Forbidden(why.to_owned()).into());
+        }
+        Ok(())
+    }
     /// The name of a header that may be read.
     fn readable(&self, name: &str) -> Result<HeaderName> {
         let name = header_name(name)?;
@@ -138,6 +150,7 @@ impl Lent {
     /// A header that may be written, and a value that it can have.
     fn writable(&mut self, name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
         self.has_head()?;
+        self.may_change()?;
         let name = header_name(name)?;
         let permitted = &self.settings.permissions.write_headers;
         if !permitted.contains(name.as_str()) {
@@ -167,6 +180,7 @@ impl Lent {
     }
     /// The entries that one is in, if it may be written.
     fn entries_with(&mut self, name: &str) -> Result<&mut ContextEntries> {
+        self.may_change()?;
         if !self.settings.permissions.write_context.contains(name) {
             let why = format!(
                 "writing the entry `{}` of the context (`permissions.write_context`)",
@@ -247,7 +261,7 @@ enum Level {
 /// What all components may import.
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<Lent>> {
     let mut linker = Linker::new(engine);
-    let mut of = linker.instance("ogive:hooks/exchange@1.0.0")?;
+    let mut of = linker.instance("ogive:hooks/exchange@1.1.0")?;
     exchange(&mut of)?;
     headers(&mut of)?;
     context(&mut linker)?;
@@ -274,6 +288,7 @@ fn exchange(of: &mut LinkerInstance<'_, Lent>) -> Result<()> {
         Ok((lent.data().exchange.uri.clone(),))
     })?;
     of.func_wrap("set-uri", |mut lent: Store<'_>, (uri,): (String,)| {
+        lent.data().may_change()?;
         let exchange = &mut lent.data_mut().exchange;
         if exchange.stage != Stage::SubgraphRequest {
             let why = "another URL, which only a request to a subgraph can have";
@@ -288,6 +303,7 @@ fn exchange(of: &mut LinkerInstance<'_, Lent>) -> Result<()> {
     })?;
     of.func_wrap("set-status", |mut lent: Store<'_>, (code,): (u16,)| {
         lent.data().has_head()?;
+        lent.data().may_change()?;
         let exchange = &mut lent.data_mut().exchange;
         exchange.status = status(code)?.as_u16();
         exchange.changes.status = exchange.stage.is_response();
@@ -315,6 +331,7 @@ fn exchange(of: &mut LinkerInstance<'_, Lent>) -> Result<()> {
     })?;
     of.func_wrap("end", |mut lent: Store<'_>, (code, body): (u16, String)| {
         lent.data_mut().exchange.changes.ends = true;
+        lent.data().may_change()?;
         lent.data_mut().exchange.changes.ending = Some(Outcome {
             status: status(code)?,
             body,
@@ -387,7 +404,7 @@ fn headers(of: &mut LinkerInstance<'_, Lent>) -> Result<()> {
 }
 
 fn context(linker: &mut Linker<Lent>) -> Result<()> {
-    let mut of = linker.instance("ogive:hooks/context@1.0.0")?;
+    let mut of = linker.instance("ogive:hooks/context@1.1.0")?;
     of.func_wrap("get", |lent: Store<'_>, (name,): (String,)| {
         let lent = lent.data();
         lent.may_read_entry(&name)?;
@@ -420,7 +437,7 @@ fn context(linker: &mut Linker<Lent>) -> Result<()> {
 }
 
 fn parts(linker: &mut Linker<Lent>) -> Result<()> {
-    let mut of = linker.instance("ogive:hooks/parts@1.0.0")?;
+    let mut of = linker.instance("ogive:hooks/parts@1.1.0")?;
     of.func_wrap("is-first", |lent: Store<'_>, (): ()| {
         Ok((lent.data().exchange.is_first,))
     })?;
@@ -430,7 +447,7 @@ fn parts(linker: &mut Linker<Lent>) -> Result<()> {
 }
 
 fn settings(linker: &mut Linker<Lent>) -> Result<()> {
-    let mut of = linker.instance("ogive:hooks/settings@1.0.0")?;
+    let mut of = linker.instance("ogive:hooks/settings@1.1.0")?;
     of.func_wrap("configuration", |lent: Store<'_>, (): ()| {
         Ok((lent.data().settings.configuration.clone(),))
     })?;
@@ -448,7 +465,7 @@ fn settings(linker: &mut Linker<Lent>) -> Result<()> {
 }
 
 fn logging(linker: &mut Linker<Lent>) -> Result<()> {
-    let mut of = linker.instance("ogive:hooks/logging@1.0.0")?;
+    let mut of = linker.instance("ogive:hooks/logging@1.1.0")?;
     of.func_wrap(
         "log",
         |mut lent: Store<'_>, (level, text): (Level, String)| {

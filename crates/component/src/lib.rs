@@ -7,9 +7,11 @@
 //! while ([`Ejection`]).
 //!
 //! Reading order: [`options`] (what a configuration says), [`exchange`] (what a stage lends), [`outgoing`] (requests to other
-//! hosts), [`plugin`] (loading and calling), `ejection` (leaving it alone), and behind the feature `engine`: `engine` (the machine and its clock), `host`
-//! (what components import), `pool` (instances that wait for the next call).
+//! hosts), [`decide`] (what is asked where something is decided), [`plugin`] (loading and calling), `ejection` (leaving it
+//! alone), and behind the feature `engine`: `engine` (the machine and its clock), `host` (what components import), `verdict`
+//! (what they say where something is decided), `pool` (instances that wait for the next call).
 
+pub mod decide;
 mod ejection;
 mod error;
 pub mod exchange;
@@ -30,8 +32,11 @@ mod host;
 mod pool;
 #[cfg(feature = "engine")]
 mod pool;
+#[cfg(feature = "engine")]
+mod verdict;
 
+pub use decide::{PolicyQuestion, Verdict};
 pub use error::{CallError, PluginError};
 pub use exchange::{Exchange, Outcome};
-pub use options::{Ejection, Limits, Permissions, PluginOptions, hook_name, hook_of};
+pub use options::{Decision, Ejection, Limits, Permissions, PluginOptions, hook_name, hook_of};
 pub use plugin::Plugin;

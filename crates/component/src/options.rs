@@ -18,6 +18,8 @@ pub struct PluginOptions {
     pub sha256: Option<String>,
     /// Where it is called.
     pub stages: Vec<Stage>,
+    /// What it decides.
+    pub decides: Vec<Decision>,
     /// Where it is lent the body.
     pub bodies: Vec<Stage>,
     /// What it may see and change.
@@ -40,6 +42,7 @@ impl PluginOptions {
             path: path.to_owned(),
             sha256: None,
             stages: Vec::new(),
+            decides: Vec::new(),
             bodies: Vec::new(),
             permissions: Permissions::default(),
             limits: Limits::default(),
@@ -139,6 +142,34 @@ impl Default for Ejection {
             faults: 5,
             window: Duration::from_secs(60),
             time: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What a component may decide where the configuration names it, whatever else it exports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Who asks.
+    Authenticate,
+    /// Which policies hold.
+    Policies,
+    /// What an operation is counted by.
+    RateKey,
+}
+
+impl Decision {
+    /// All of them.
+    pub const ALL: [Decision; 3] = [
+        Decision::Authenticate,
+        Decision::Policies,
+        Decision::RateKey,
+    ];
+    /// The interface that is called.
+    pub fn hook_name(self) -> &'static str {
+        match self {
+            Decision::Authenticate => "authenticate",
+            Decision::Policies => "decide-policies",
+            Decision::RateKey => "rate-key",
         }
     }
 }

@@ -14,8 +14,13 @@ use ogive_files::Pipes;
 use ring::digest::{SHA256, digest};
 
 use crate::{
-    CallError, PluginError, ejection::Faults, exchange::Exchange, options::PluginOptions,
-    outgoing::Sender, pool::Pool,
+    CallError, PluginError,
+    decide::{PolicyQuestion, Verdict},
+    ejection::Faults,
+    exchange::Exchange,
+    options::{Decision, PluginOptions},
+    outgoing::Sender,
+    pool::{CallResult, Pool},
 };
 
 /// Largest file of a component, in bytes.
@@ -26,6 +31,14 @@ const LONG: Duration = Duration::from_millis(1);
 /// How many calls of a hook run where nobody waits for them after one that was long.
 const CALLS_BESIDE: u32 = 1_000;
 
+/// How many hooks there are.
+const HOOKS: usize = Stage::ALL.len() + Decision::ALL.len();
+
+/// The place of a decision among all hooks, behind the stages.
+fn place(decision: Decision) -> usize {
+    Stage::ALL.len() + decision as usize
+}
+
 /// A component that was loaded.
 #[derive(Debug)]
 pub struct Plugin {
@@ -34,8 +47,8 @@ pub struct Plugin {
     digest: Box<[u8]>,
     pool: Pool,
     faults: Faults,
-    /// By stage, how many calls are still to run where nobody waits for them.
-    beside: [AtomicU32; Stage::ALL.len()],
+    /// By stage, and by what is decided, how many calls are still to run where nobody waits for them.
+    beside: [AtomicU32; HOOKS],
 }
 
 /// The same file under the same options is the same component.
@@ -113,22 +126,59 @@ impl Plugin {
     pub fn is_long(&self, stage: Stage) -> bool {
         self.beside[stage as usize].load(Ordering::Relaxed) > 0
     }
+    /// The same of what it decides.
+    pub fn decides_long(&self, decision: Decision) -> bool {
+        self.beside[place(decision)].load(Ordering::Relaxed) > 0
+    }
 
     /// Calls its hook for the stage. What it has made of the exchange is given back, unless it failed: then the exchange is
     /// as it was.
     pub fn call(&self, mut exchange: Exchange) -> (Exchange, Result<(), CallError>) {
-        if self.faults.is_ejected(Instant::now) {
-            return (exchange, Err(CallError::Ejected));
-        }
         let stage = exchange.stage;
         // Who may write no entry has changed none.
         let writes = !self.options.permissions.write_context.is_empty();
         let before = writes.then(|| (exchange.context.clone(), exchange.own.clone()));
-        let (called, took) = match self.pool.call(&mut exchange) {
+        let hook = (stage as usize, stage.name());
+        let called = self.called(hook, || self.pool.call(&mut exchange));
+        if let (Err(_), Some(before)) = (&called, before) {
+            (exchange.context, exchange.own) = before;
+        }
+        (exchange, called)
+    }
+
+    /// Asks it who asks.
+    pub fn authenticate(&self, mut exchange: Exchange) -> Result<Verdict, CallError> {
+        let hook = hook_of_decision(Decision::Authenticate);
+        self.called(hook, || self.pool.authenticate(&mut exchange))
+    }
+
+    /// Asks it which policies hold. It may say others than it is asked for, which nobody asked for.
+    pub fn policies(&self, question: PolicyQuestion) -> Result<Vec<String>, CallError> {
+        let mut exchange = Exchange::to_decide();
+        let hook = hook_of_decision(Decision::Policies);
+        self.called(hook, || self.pool.policies(&mut exchange, question))
+    }
+
+    /// Asks it what an operation is counted by.
+    pub fn rate_key(&self, mut exchange: Exchange) -> Result<Option<String>, CallError> {
+        let hook = hook_of_decision(Decision::RateKey);
+        self.called(hook, || self.pool.rate_key(&mut exchange))
+    }
+
+    /// A call, if it is not left alone; what it took and how it failed is noted.
+    fn called<T>(
+        &self,
+        (at, name): (usize, &'static str),
+        call: impl FnOnce() -> CallResult<T>,
+    ) -> Result<T, CallError> {
+        if self.faults.is_ejected(Instant::now) {
+            return Err(CallError::Ejected);
+        }
+        let (called, took) = match call() {
             Ok(done) => done,
             Err(error) => (Err(error), Duration::ZERO),
         };
-        let beside = &self.beside[stage as usize];
+        let beside = &self.beside[at];
         if took >= LONG {
             beside.store(CALLS_BESIDE, Ordering::Relaxed);
         } else if beside.load(Ordering::Relaxed) > 0 {
@@ -138,25 +188,27 @@ impl Plugin {
             });
         }
         if let Err(error) = &called {
-            if let Some(before) = before {
-                (exchange.context, exchange.own) = before;
-            }
-            self.failed(stage, error);
+            self.failed(name, error);
         }
-        (exchange, called)
+        called
     }
 
-    fn failed(&self, stage: Stage, error: &CallError) {
+    fn failed(&self, hook: &str, error: &CallError) {
         if !error.is_fault() {
             return;
         }
         if let Some(time) = self.faults.note(Instant::now()) {
             tracing::warn!(
                 plugin = self.options.name,
-                stage = stage.name(),
+                stage = hook,
                 cause = %error,
                 "a component failed too often and is left alone for {time:?}"
             );
         }
     }
+}
+
+/// The place and the name of what is decided.
+fn hook_of_decision(decision: Decision) -> (usize, &'static str) {
+    (place(decision), decision.hook_name())
 }

@@ -11,29 +11,61 @@ use std::{
 use ogive_coprocessor::Stage;
 use wasmtime::{
     Store, Trap,
-    component::{Component, ComponentExportIndex, InstancePre, TypedFunc},
+    component::{
+        Component, ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower,
+        TypedFunc,
+    },
 };
 
 use crate::{
     CallError,
+    decide::{PolicyQuestion, Verdict},
     engine::{Machine, machine, ticks},
+    error::bounded,
     exchange::{Changes, Exchange},
     host::{Lent, Settings},
-    options::{Limits, PluginOptions, hook_name},
+    options::{Decision, Limits, PluginOptions, hook_name},
     outgoing::Sender,
+    verdict::{TextVerdict, key},
 };
 
 /// A hook, as it is exported.
 type Handle = TypedFunc<(), (Result<(), String>,)>;
 
-/// The version of the package that hooks are looked for in; later ones of the same major version are found, too.
-const VERSION: &str = "1.0.0";
+/// The hook that says who asks.
+type AuthenticateHandle = TypedFunc<(), (Result<TextVerdict, String>,)>;
+/// The hook that says which policies hold.
+type PoliciesHandle = TypedFunc<(Texts, String, Texts, String), (Result<Texts, String>,)>;
+type Texts = Vec<String>;
+/// The hook that says what an operation is counted by.
+type RateKeyHandle = TypedFunc<(), (Result<Option<String>, String>,)>;
+
+/// The version of the package that hooks are looked for in; earlier and later ones of the same major version are found, too.
+const VERSION: &str = "1.1.0";
+
+/// Most bytes that are taken over of what is said where something is decided: a text that a list has a thousand times is
+/// counted a thousand times.
+const SAID_BYTES_MAX: usize = 1 << 20;
 
 /// An instance between two calls.
 struct Idle {
     store: Store<Lent>,
-    hooks: [Option<Handle>; Stage::ALL.len()],
+    hooks: Hooks,
+    /// What the engine lets calls at stages copy.
+    copied_max: usize,
 }
+
+/// What an instance has that can be called.
+#[derive(Default)]
+struct Hooks {
+    stages: [Option<Handle>; Stage::ALL.len()],
+    authenticate: Option<AuthenticateHandle>,
+    policies: Option<PoliciesHandle>,
+    rate_key: Option<RateKeyHandle>,
+}
+
+/// What came of a call, and how long it took; or why there was none.
+pub(crate) type CallResult<T> = Result<(Result<T, CallError>, Duration), CallError>;
 
 /// The instances of one component.
 pub(crate) struct Pool {
@@ -42,6 +74,8 @@ pub(crate) struct Pool {
     _component: Arc<Component>,
     instances: InstancePre<Lent>,
     exports: [Option<ComponentExportIndex>; Stage::ALL.len()],
+    /// What it decides.
+    decides: [Option<ComponentExportIndex>; Decision::ALL.len()],
     settings: Arc<Settings>,
     /// Whether it imports what sends requests to other hosts.
     sends_requests: bool,
@@ -81,7 +115,8 @@ impl Pool {
                 "it imports `{HTTP}`, and `permissions.hosts` names no host"
             ));
         }
-        let exports = Stage::ALL.map(|stage| (stage, exported(&component, stage)));
+        let decides = decisions(&component, &options.decides)?;
+        let exports = Stage::ALL.map(|stage| (stage, exported(&component, hook_name(stage))));
         let is_wanted = |stage: &Stage| options.stages.is_empty() || options.stages.contains(stage);
         let mut found: [Option<ComponentExportIndex>; Stage::ALL.len()] = Default::default();
         let mut stages = Vec::new();
@@ -98,16 +133,15 @@ impl Pool {
                 "it exports no `ogive:hooks/{name}@{VERSION}`, or that is not among its `stages`"
             ));
         }
-        if stages.is_empty() {
-            return Err(format!(
-                "it exports no interface of `ogive:hooks@{VERSION}`, so it would never be called"
-            ));
+        if stages.is_empty() && options.decides.is_empty() {
+            return Err(never_called(&component));
         }
         let pool = Pool {
             machine,
             _component: component,
             instances,
             exports: found,
+            decides,
             settings: Arc::new(Settings::of(options, sender)),
             sends_requests,
             limits: options.limits,
@@ -133,14 +167,19 @@ impl Pool {
         let _under_way = self.begin(&mut store);
         let instance = self.instances.instantiate(&mut store);
         let instance = instance.map_err(|error| why(&error, &store, self.limits))?;
-        let mut hooks: [Option<Handle>; Stage::ALL.len()] = Default::default();
-        for (export, hook) in self.exports.iter().zip(&mut hooks) {
-            if let Some(export) = export {
-                let found = instance.get_typed_func(&mut store, export);
-                *hook = Some(found.map_err(|error| CallError::Trapped(shown(&error)))?);
-            }
+        let mut hooks = Hooks::default();
+        for (export, hook) in self.exports.iter().zip(&mut hooks.stages) {
+            *hook = found(&instance, &mut store, export.as_ref())?;
         }
-        Ok(Idle { store, hooks })
+        let [authenticate, policies, rate_key] = &self.decides;
+        hooks.authenticate = found(&instance, &mut store, authenticate.as_ref())?;
+        hooks.policies = found(&instance, &mut store, policies.as_ref())?;
+        hooks.rate_key = found(&instance, &mut store, rate_key.as_ref())?;
+        Ok(Idle {
+            copied_max: store.hostcall_fuel(),
+            store,
+            hooks,
+        })
     }
 
     /// Lets the limits of a call begin.
@@ -181,33 +220,89 @@ impl Pool {
         instance
     }
 
-    /// Calls the hook of the exchange's stage: what came of it, and how long it took. If it failed, headers and body are as
-    /// the component left them, and the changes are none.
-    #[expect(clippy::type_complexity, reason = "a call, and whether there was one")]
-    pub(crate) fn call(
+    /// Calls the hook of the exchange's stage. If it failed, headers and body are as the component left them, and the changes
+    /// are none.
+    pub(crate) fn call(&self, exchange: &mut Exchange) -> CallResult<()> {
+        let stage = exchange.stage;
+        self.run(exchange, |hooks, store| {
+            let hook = hooks.stages[stage as usize].as_ref();
+            hook.map_or(Ok(Ok(())), |hook| Ok(hook.call(store, ())?.0))
+        })
+    }
+
+    /// Asks who asks.
+    pub(crate) fn authenticate(&self, exchange: &mut Exchange) -> CallResult<Verdict> {
+        let called = self.decide(exchange, |hooks, store| {
+            let hook = hooks.authenticate.as_ref();
+            let unknown = Ok(Ok(TextVerdict::Unknown));
+            hook.map_or(unknown, |hook| Ok(hook.call(store, ())?.0))
+        });
+        usable(called, TextVerdict::read)
+    }
+
+    /// Asks which policies hold.
+    pub(crate) fn policies(
         &self,
         exchange: &mut Exchange,
-    ) -> Result<(Result<(), CallError>, Duration), CallError> {
+        question: PolicyQuestion,
+    ) -> CallResult<Texts> {
+        self.decide(exchange, |hooks, store| {
+            let asked = (
+                question.policies,
+                question.kind,
+                question.scopes,
+                question.claims,
+            );
+            let hook = hooks.policies.as_ref();
+            hook.map_or(Ok(Ok(Texts::new())), |hook| Ok(hook.call(store, asked)?.0))
+        })
+    }
+
+    /// Asks what an operation is counted by.
+    pub(crate) fn rate_key(&self, exchange: &mut Exchange) -> CallResult<Option<String>> {
+        let called = self.decide(exchange, |hooks, store| {
+            let hook = hooks.rate_key.as_ref();
+            hook.map_or(Ok(Ok(None)), |hook| Ok(hook.call(store, ())?.0))
+        });
+        usable(called, key)
+    }
+
+    /// A call that says something, of which not more is taken over than is of use.
+    fn decide<T>(
+        &self,
+        exchange: &mut Exchange,
+        call: impl FnOnce(&Hooks, &mut Store<Lent>) -> wasmtime::Result<Result<T, String>>,
+    ) -> CallResult<T> {
+        self.run(exchange, |hooks, store| {
+            store.set_hostcall_fuel(SAID_BYTES_MAX);
+            call(hooks, store)
+        })
+    }
+
+    /// A call, with what it is lent.
+    fn run<T>(
+        &self,
+        exchange: &mut Exchange,
+        call: impl FnOnce(&Hooks, &mut Store<Lent>) -> wasmtime::Result<Result<T, String>>,
+    ) -> CallResult<T> {
         let mut instance = self.lend()?;
         let stage = exchange.stage;
         let store = &mut instance.store;
-        let Some(hook) = &instance.hooks[stage as usize] else {
-            self.put_back(instance);
-            return Ok((Ok(()), Duration::ZERO));
-        };
         store
             .data_mut()
             .begin(std::mem::replace(exchange, Exchange::new(stage)));
         let started = Instant::now();
         let called = {
             let _under_way = self.begin(store);
-            hook.call(&mut *store, ())
+            store.set_hostcall_fuel(instance.copied_max);
+            call(&instance.hooks, store)
         };
         let took = started.elapsed();
-        let outcome = match &called {
-            Ok((Ok(()),)) => Ok(()),
-            Ok((Err(reason),)) => Err(CallError::Failed(bounded(reason))),
-            Err(error) => Err(why(error, store, self.limits)),
+        let is_whole = called.is_ok();
+        let outcome = match called {
+            Ok(Ok(said)) => Ok(said),
+            Ok(Err(reason)) => Err(CallError::Failed(bounded(&reason))),
+            Err(error) => Err(why(&error, store, self.limits)),
         };
         *exchange = store.data_mut().end(stage);
         if outcome.is_err() {
@@ -216,7 +311,7 @@ impl Pool {
                 ..Changes::default()
             };
         }
-        if called.is_ok() {
+        if is_whole {
             self.put_back(instance);
         } else {
             // Whatever state it is in, nobody sees it again.
@@ -237,9 +332,70 @@ fn imports_http(machine: &Machine, component: &Component) -> bool {
     imports.any(|(name, _)| name.split('@').next() == Some(HTTP))
 }
 
-/// The hook of a stage, if a component has one.
-fn exported(component: &Component, stage: Stage) -> Option<ComponentExportIndex> {
-    let interface = format!("ogive:hooks/{}@{VERSION}", hook_name(stage));
+/// What was said, if it can be used.
+fn usable<T, U>(
+    called: CallResult<T>,
+    read: impl FnOnce(T) -> Result<U, CallError>,
+) -> CallResult<U> {
+    let (outcome, took) = called?;
+    Ok((outcome.and_then(read), took))
+}
+
+/// A hook of an instance, if it is called.
+fn found<P, R>(
+    instance: &Instance,
+    store: &mut Store<Lent>,
+    export: Option<&ComponentExportIndex>,
+) -> Result<Option<TypedFunc<P, R>>, CallError>
+where
+    P: ComponentNamedList + Lower,
+    R: ComponentNamedList + Lift,
+{
+    let Some(export) = export else {
+        return Ok(None);
+    };
+    let found = instance.get_typed_func(store, export);
+    Ok(Some(
+        found.map_err(|error| CallError::Trapped(shown(&error)))?,
+    ))
+}
+
+/// The hooks of what a component is to decide.
+fn decisions(
+    component: &Component,
+    wanted: &[Decision],
+) -> Result<[Option<ComponentExportIndex>; Decision::ALL.len()], String> {
+    let mut found: [Option<ComponentExportIndex>; Decision::ALL.len()] = Default::default();
+    for decision in wanted {
+        let name = decision.hook_name();
+        let export = exported(component, name);
+        found[*decision as usize] = Some(export.ok_or_else(|| {
+            format!(
+                "it exports no `ogive:hooks/{name}@{VERSION}`, and the configuration has it decide that"
+            )
+        })?);
+    }
+    Ok(found)
+}
+
+/// Why a component would never be called.
+fn never_called(component: &Component) -> String {
+    let mut decisions = Decision::ALL.into_iter().map(Decision::hook_name);
+    match decisions.find(|name| exported(component, name).is_some()) {
+        Some(name) => format!(
+            "it exports `ogive:hooks/{name}@{VERSION}`, and the configuration names it nowhere where that is decided"
+        ),
+        None => {
+            format!(
+                "it exports no interface of `ogive:hooks@{VERSION}`, so it would never be called"
+            )
+        }
+    }
+}
+
+/// The hook of an interface, if a component has it.
+fn exported(component: &Component, name: &str) -> Option<ComponentExportIndex> {
+    let interface = format!("ogive:hooks/{name}@{VERSION}");
     let interface = component.get_export_index(None, &*interface)?;
     component.get_export_index(Some(&interface), "handle")
 }
@@ -253,6 +409,10 @@ fn why(error: &wasmtime::Error, store: &Store<Lent>, limits: Limits) -> CallErro
         let most = limits.memory;
         return CallError::Limit(format!("more than {most} bytes of memory"));
     }
+    if store.data().is_deciding() && is_too_much(error) {
+        let why = format!("more than {SAID_BYTES_MAX} bytes of what it says");
+        return CallError::Limit(why);
+    }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => CallError::Limit(format!("more than {} of fuel", limits.fuel)),
         Some(Trap::Interrupt) => CallError::Limit(format!("longer than {:?}", limits.time)),
@@ -262,17 +422,12 @@ fn why(error: &wasmtime::Error, store: &Store<Lent>, limits: Limits) -> CallErro
     }
 }
 
+/// Whether an engine refuses to copy so much. Its error has no type that others see.
+fn is_too_much(error: &wasmtime::Error) -> bool {
+    format!("{error:#}").contains("too much data is being copied")
+}
+
 /// An error in one line, the cause included.
 fn shown(error: &wasmtime::Error) -> String {
     bounded(&format!("{error:#}"))
-}
-
-/// Longest reason that is told.
-const REASON_BYTES_MAX: usize = 1_000;
-
-/// What is said, in one line and not more than is of use.
-fn bounded(text: &str) -> String {
-    let end = text.floor_char_boundary(REASON_BYTES_MAX);
-    let is_line = |c: char| if c.is_control() { ' ' } else { c };
-    text[..end].chars().map(is_line).collect()
 }

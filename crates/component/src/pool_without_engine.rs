@@ -4,11 +4,20 @@ use std::{sync::Arc, time::Duration};
 
 use ogive_coprocessor::Stage;
 
-use crate::{CallError, exchange::Exchange, options::PluginOptions, outgoing::Sender};
+use crate::{
+    CallError,
+    decide::{PolicyQuestion, Verdict},
+    exchange::Exchange,
+    options::PluginOptions,
+    outgoing::Sender,
+};
 
 /// Nobody has one.
 #[derive(Debug)]
 pub(crate) enum Pool {}
+
+/// What came of a call, and how long it took; or why there was none.
+pub(crate) type CallResult<T> = Result<(Result<T, CallError>, Duration), CallError>;
 
 impl Pool {
     pub(crate) fn start(
@@ -24,10 +33,16 @@ impl Pool {
     pub(crate) fn sends_requests(&self) -> bool {
         match *self {}
     }
-    pub(crate) fn call(
-        &self,
-        _: &mut Exchange,
-    ) -> Result<(Result<(), CallError>, Duration), CallError> {
+    pub(crate) fn call(&self, _: &mut Exchange) -> CallResult<()> {
+        match *self {}
+    }
+    pub(crate) fn authenticate(&self, _: &mut Exchange) -> CallResult<Verdict> {
+        match *self {}
+    }
+    pub(crate) fn policies(&self, _: &mut Exchange, _: PolicyQuestion) -> CallResult<Vec<String>> {
+        match *self {}
+    }
+    pub(crate) fn rate_key(&self, _: &mut Exchange) -> CallResult<Option<String>> {
         match *self {}
     }
 }

@@ -86,6 +86,9 @@ section! {
         /// By the certificate that a client has shown when it connected (`tls.supergraph.client_authentication`); not set: that
         /// says only that it may connect. Whoever brings a token or a key, or is spoken for by a trusted proxy, is known by that.
         pub client_certificate: Option<ClientCertificateOptions> = None,
+        /// By WebAssembly components, by the names that they have in `plugins`: each may say who asks, refuse that, or leave it to
+        /// the next and then to tokens, keys and certificates. Whoever is named here decides who the caller is.
+        pub components: Vec<String> = Vec::new(),
     }
 
     /// `authentication.router.client_certificate`

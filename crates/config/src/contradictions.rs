@@ -141,6 +141,7 @@ pub(crate) fn check(root: &Node, config: &Config, errors: &mut Errors) {
     crate::coprocessor::check(span(root, &["coprocessor"]), config, errors);
     crate::documents::check(span(root, &["persisted_queries"]), config, errors);
     crate::plugins::check(span(root, &["plugins"]), config, errors);
+    crate::plugins::check_deciding(root, config, errors);
     crate::static_responses::check(span(root, &["static_responses"]), config, errors);
     crate::error_rules::check(span(root, &["error_rules"]), config, errors);
     crate::redaction::check(span(root, &["authorization", "redact"]), config, errors);
@@ -249,6 +250,17 @@ fn rates(root: &Node, config: &Config, errors: &mut Errors) {
     let traffic = &config.traffic_shaping;
     let at = span(root, &["traffic_shaping", "router", "rate_limits"]);
     rate_rules(at, &traffic.router.rate_limits, config, errors);
+    let of_subgraphs = traffic.subgraphs.values().map(|one| &one.rate_limits);
+    let mut of_subgraphs = of_subgraphs.chain([&traffic.all.rate_limits]).flatten();
+    let is_component = |one: &Selector| matches!(one, Selector::Component(_));
+    if let Some(rate) = of_subgraphs.find(|rate| rate.key.iter().any(is_component)) {
+        let message = format!(
+            "`component` says nothing in rates of subgraphs, as `{}` has it",
+            rate.name
+        );
+        let help = "a component is asked once for an operation: use it in `traffic_shaping.router.rate_limits`";
+        errors.invalid(span(root, &["traffic_shaping"]), message, help);
+    }
     let rules = |rules: &[SubgraphRateRule]| rules.iter().map(SubgraphRateRule::as_rule).collect();
     let all: Vec<RateLimitRule> = rules(&traffic.all.rate_limits);
     let at = span(root, &["traffic_shaping", "all", "rate_limits"]);
@@ -490,6 +502,7 @@ fn origins_of_callers(config: &Config) -> usize {
     .into_iter()
     .map(usize::from)
     .sum::<usize>()
+        + router.components.len()
         + issuers.union(&discovered).count()
         + open.count()
 }
@@ -641,6 +654,13 @@ fn policies(root: &Node, config: &Config, errors: &mut Errors) {
                 "set `principal_claim: [iss, sub]`, and name callers in `entities` as `ISSUER|SUB`";
             errors.invalid(at, message, help);
         }
+    }
+    if policies.component.is_some() && (policies.cedar.is_some() || policies.http.is_some()) {
+        errors.invalid(
+            span(root, &["authorization", "policies", "component"]),
+            "policies are decided by a component, by Cedar or by a service, and by no two of them",
+            "take the others out",
+        );
     }
     let Some(service) = &policies.http else {
         return;

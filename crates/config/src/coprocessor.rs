@@ -522,7 +522,7 @@ mod tests {
         let late = at("router: { request", &text("operation_name: true")).unwrap_err();
         assert_eq!(
             late,
-            "`operation_name` says nothing in `coprocessor.router.request`"
+            "`operation_name` says nothing in `coprocessor.router.request` and `receive` of components"
         );
     }
 

@@ -15,9 +15,12 @@ use std::{
 use ogive_base::Span;
 
 use crate::{
-    ByteSize, Config, Duration, OnErrorWord,
-    decode::{Errors, section},
+    ByteSize, Condition, Config, Duration, HookCondition, OnErrorWord, Selector,
+    coprocessor::PLACES,
+    decode::{Decode, Errors, section},
+    reference::{Describe, OptionRow, Sample},
     scalars::nonzero,
+    tree::{Node, span},
 };
 
 section! {
@@ -32,6 +35,12 @@ section! {
         /// Where it is called, of `receive`, `operation`, `plan`, `subgraph_request`, `subgraph_response`, `executed`, `answer`
         /// and `respond`; default wherever it exports a hook.
         pub stages: Vec<String> = Vec::new(),
+        /// For which requests it is called, wherever it is: `eq`, `gt`, `lt`, `contains`, `exists`, `not`, `all` and `any` on
+        /// what is known at every stage, such as `{ exists: { request_header: x-key } }`. Decided before anything is lent to it.
+        /// Default all.
+        pub condition: Option<PluginCondition<0>> = None,
+        /// The same for one stage each, in place of `condition` there, on what is known at that stage.
+        pub conditions: PluginConditions = PluginConditions::default(),
         /// At which of them it is lent the body, which is a copy of it each time; default none.
         pub bodies: Vec<String> = Vec::new(),
         /// What it may see and change; what is not named it may not.
@@ -39,13 +48,34 @@ section! {
         /// What it needs at most. A call that needs more ends, and counts as failed.
         pub limits: PluginLimits = PluginLimits::default(),
         /// What becomes of a request if it fails: `fail` ends it with status 500 and the code `PLUGIN_FAILED`, `continue` goes on
-        /// as if it had not been called. The operator is told either way. Where it keeps somebody out, leave `fail`. Default
-        /// `fail`.
+        /// as if it had not been called. Where it says who asks or decides policies, `fail` ends the request with status 503 and
+        /// `AUTHENTICATION_UNAVAILABLE` or `POLICIES_UNAVAILABLE`, and with `continue` it has said nothing: nobody is known, and
+        /// nothing holds. The operator is told either way. Where it keeps somebody out, leave `fail`. Default `fail`.
         pub on_error: OnErrorWord = OnErrorWord::Fail,
         /// When it is left alone for a while; meanwhile it counts as failed without being called.
         pub ejection: PluginEjection = PluginEjection::default(),
         /// A text that it can read, such as JSON.
         pub configuration: String = String::new(),
+    }
+
+    /// `plugins[].conditions`
+    pub struct PluginConditions {
+        /// At `receive`.
+        pub receive: Option<PluginCondition<0>> = None,
+        /// At `operation`.
+        pub operation: Option<PluginCondition<2>> = None,
+        /// At `plan`.
+        pub plan: Option<PluginCondition<4>> = None,
+        /// At `subgraph_request`.
+        pub subgraph_request: Option<PluginCondition<6>> = None,
+        /// At `subgraph_response`.
+        pub subgraph_response: Option<PluginCondition<7>> = None,
+        /// At `executed`.
+        pub executed: Option<PluginCondition<5>> = None,
+        /// At `answer`.
+        pub answer: Option<PluginCondition<3>> = None,
+        /// At `respond`.
+        pub respond: Option<PluginCondition<1>> = None,
     }
 
     /// `plugins[].permissions`
@@ -149,6 +179,57 @@ fn host_name(name: &str) -> Result<String, &'static str> {
     Ok(name.to_ascii_lowercase())
 }
 
+/// What has to hold of a request for a component to be called, of what is known at the stage of this place in [`PLACES`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct PluginCondition<const AT: usize>(pub Condition);
+
+impl<const AT: usize> Decode for PluginCondition<AT> {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let found = HookCondition::decode_at(node, PLACES[AT], false, errors)?;
+        Some(PluginCondition(found.0))
+    }
+}
+
+impl<const AT: usize> Describe for PluginCondition<AT> {
+    fn describe(&self, path: &str, doc: &[&str], rows: &mut Vec<OptionRow>) {
+        HookCondition::sample().describe(path, doc, rows);
+    }
+}
+
+impl<const AT: usize> Sample for PluginCondition<AT> {
+    fn sample() -> Self {
+        PluginCondition(HookCondition::sample().0)
+    }
+}
+
+impl PluginConditions {
+    /// That of a stage by its word, if it has one of its own.
+    fn own(&self, stage: &str) -> Option<&Condition> {
+        fn of<const AT: usize>(one: &Option<PluginCondition<AT>>) -> Option<&Condition> {
+            one.as_ref().map(|one| &one.0)
+        }
+        match stage {
+            "receive" => of(&self.receive),
+            "operation" => of(&self.operation),
+            "plan" => of(&self.plan),
+            "subgraph_request" => of(&self.subgraph_request),
+            "subgraph_response" => of(&self.subgraph_response),
+            "executed" => of(&self.executed),
+            "answer" => of(&self.answer),
+            "respond" => of(&self.respond),
+            _ => None,
+        }
+    }
+}
+
+impl PluginSection {
+    /// For which requests it is called at a stage, by the word of that; `None`: for all.
+    pub fn condition_at(&self, stage: &str) -> Option<&Condition> {
+        let own = self.conditions.own(stage);
+        own.or_else(|| self.condition.as_ref().map(|one| &one.0))
+    }
+}
+
 /// The words of `stages` and `bodies`.
 pub const PLUGIN_STAGES: [&str; 8] = [
     "receive",
@@ -160,6 +241,54 @@ pub const PLUGIN_STAGES: [&str; 8] = [
     "answer",
     "respond",
 ];
+
+/// A key that has a component decide something, and the names that it has.
+type Deciding<'c> = (&'static [&'static str], Vec<&'c str>);
+
+/// All of them.
+fn deciding(config: &Config) -> [Deciding<'_>; 3] {
+    let router = &config.authentication.router;
+    let policies = &config.authorization.policies;
+    let rates = config.traffic_shaping.router.rate_limits.iter();
+    let keys = rates
+        .flat_map(|rate| &rate.key)
+        .filter_map(|one| match one {
+            Selector::Component(name) => Some(&**name),
+            _ => None,
+        });
+    [
+        (
+            &["authentication", "router", "components"],
+            router.components.iter().map(|name| &**name).collect(),
+        ),
+        (
+            &["authorization", "policies", "component"],
+            policies.component.as_deref().into_iter().collect(),
+        ),
+        (
+            &["traffic_shaping", "router", "rate_limits"],
+            keys.collect(),
+        ),
+    ]
+}
+
+/// Checks that who decides something is there.
+pub(crate) fn check_deciding(root: &Node, config: &Config, errors: &mut Errors) {
+    for (key, names) in deciding(config) {
+        let (at, shown) = (span(root, key), key.join("."));
+        let is_there = |name: &&str| config.plugins.iter().any(|plugin| plugin.name == *name);
+        if !names.iter().all(is_there) {
+            let message = format!("`{shown}` names a component that is none of `plugins`");
+            errors.invalid(at, message, "name one of them");
+        }
+        let mut each = names.iter().enumerate();
+        let is_list = key.last() == Some(&"components");
+        if is_list && each.any(|(at, name)| names[..at].contains(name)) {
+            let message = format!("`{shown}` names a component twice");
+            errors.invalid(at, message, "");
+        }
+    }
+}
 
 /// Checks that every component can be named, found and told.
 pub(crate) fn check(span: Span, config: &Config, errors: &mut Errors) {
@@ -182,6 +311,15 @@ pub(crate) fn check(span: Span, config: &Config, errors: &mut Errors) {
         let unlent = unlent.filter(|stage| !plugin.stages.contains(stage));
         for stage in unlent.filter(|_| !plugin.stages.is_empty()) {
             let message = format!("`{stage}` is in `bodies` and not in `stages`");
+            errors.invalid(span, message, "");
+        }
+        let is_off = |stage: &&&str| {
+            let is_called = plugin.stages.iter().any(|one| one == **stage);
+            !is_called && plugin.conditions.own(stage).is_some()
+        };
+        let mut uncalled = PLUGIN_STAGES.iter().filter(|_| !plugin.stages.is_empty());
+        if let Some(stage) = uncalled.find(is_off) {
+            let message = format!("`{stage}` is in `conditions` and not in `stages`");
             errors.invalid(span, message, "");
         }
         let permissions = &plugin.permissions;
@@ -306,6 +444,30 @@ mod tests {
                 "`receive` is in `bodies` and not in `stages`",
             ),
             (
+                format!(
+                    "{{ {good}, stages: [respond], conditions: {{ plan: {{ exists: {{ jwt_claim: a }} }} }} }}"
+                ),
+                "`plan` is in `conditions` and not in `stages`",
+            ),
+            (
+                format!("{{ {good}, condition: {{ exists: {{ operation_name: true }} }} }}"),
+                "`operation_name` says nothing in `coprocessor.router.request` and `receive` of components",
+            ),
+            (
+                format!("{{ {good}, condition: {{ exists: {{ response_header: x-a }} }} }}"),
+                "`response_header` says nothing in `coprocessor.router.request` and `receive` of components",
+            ),
+            (
+                format!(
+                    "{{ {good}, conditions: {{ plan: {{ exists: {{ response_status: code }} }} }} }}"
+                ),
+                "`response_status` says nothing in `coprocessor.execution.request` and `plan` of components",
+            ),
+            (
+                format!("{{ {good}, conditions: {{ router: {{ exists: {{ jwt_claim: a }} }} }} }}"),
+                "unknown key `router`",
+            ),
+            (
                 format!("{{ {good}, permissions: {{ read_headers: ['a b'] }} }}"),
                 "`a b` is no name of a header",
             ),
@@ -325,5 +487,49 @@ mod tests {
         ] {
             assert_eq!(refused(&bad), why, "{bad}");
         }
+    }
+
+    #[test]
+    fn the_condition_of_a_stage_counts_in_place_of_the_general_one() {
+        let text = "plugins: [{ name: a, path: a.wasm, condition: { exists: { request_header: x-a } }, \
+                    conditions: { subgraph_request: { exists: { subgraph_name: true } } } }]\n";
+        let config = crate::load(SourceId(0), text, &|_| None).unwrap();
+        let plugin = &config.plugins[0];
+        for stage in crate::PLUGIN_STAGES {
+            let found = plugin.condition_at(stage).unwrap();
+            let expected = match stage {
+                "subgraph_request" => crate::Selector::SubgraphName,
+                _ => crate::Selector::RequestHeader("x-a".into()),
+            };
+            assert_eq!(*found, crate::Condition::Exists(expected), "{stage}");
+        }
+    }
+
+    #[test]
+    fn who_decides_is_a_component_that_there_is() {
+        let load = |text: &str| {
+            let text = format!("plugins: [{{ name: a, path: a.wasm }}]\n{text}\n");
+            let loaded = crate::load(SourceId(0), &text, &|_| None);
+            loaded.map_or_else(|errors| errors[0].message.clone(), |_| String::new())
+        };
+        let authenticates = "authentication: { router: { components: [NAME] } }\n\
+                             authorization: { require_authentication: true }";
+        let policies = "authorization: { directives: enforce, claims: { header: x, trusted: [10.1.2.3] }, \
+                        policies: { component: NAME } }";
+        let rate = "traffic_shaping: { router: { rate_limits: [{ name: r, key: [{ component: NAME }] }] } }";
+        for text in [authenticates, policies, rate] {
+            assert_eq!(load(&text.replace("NAME", "a")), "", "{text}");
+            let found = load(&text.replace("NAME", "b"));
+            assert!(
+                found.ends_with("names a component that is none of `plugins`"),
+                "{found}"
+            );
+        }
+        let twice = load(&authenticates.replace("NAME", "a, a"));
+        assert!(twice.ends_with("names a component twice"), "{twice}");
+        let both = policies.replace("NAME", "a, cedar: { policies: [c] }");
+        assert!(load(&both).contains("by no two of them"));
+        let of_subgraph = rate.replace("NAME", "a").replace("router", "all");
+        assert!(load(&of_subgraph).starts_with("`component` says nothing in rates of subgraphs"));
     }
 }

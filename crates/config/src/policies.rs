@@ -23,6 +23,8 @@ section! {
         /// Instead of a service: policies in the language Cedar, which decide all others. A build needs the feature `cedar` for
         /// it, which released ones have.
         pub cedar: Option<CedarOptions> = None,
+        /// Instead of either: a WebAssembly component, by the name that it has in `plugins`. It is told what the caller claims.
+        pub component: Option<String> = None,
     }
 
     /// `authorization.policies.cedar`
@@ -84,7 +86,13 @@ section! {
 impl PolicyOptions {
     /// Whether nobody is named who decides anything.
     pub fn decides_nothing(&self) -> bool {
-        self.rules.is_empty() && self.http.is_none() && self.cedar.is_none()
+        let PolicyOptions {
+            rules,
+            http,
+            cedar,
+            component,
+        } = self;
+        rules.is_empty() && http.is_none() && cedar.is_none() && component.is_none()
     }
 }
 

@@ -46,6 +46,8 @@ pub enum Selector {
     ResponseStatus,
     /// `{ on_graphql_error: true }`: `true` if it has errors, else `false`.
     OnGraphqlError,
+    /// `{ component: NAME }`: what that component of `plugins` says (`rate-key`).
+    Component(String),
 }
 
 /// Where selectors are written: a place knows some of what there is to know of a request.
@@ -63,8 +65,10 @@ pub enum Place {
     Label,
     /// `traffic_shaping.router.overload.classes`: before it is known what is asked.
     Overload,
-    /// Rates and rules of operations.
+    /// Conditions of rates, and rules of operations.
     Operation,
+    /// Keys of rates.
+    RateKey,
     /// `coprocessor.router.request`.
     RouterRequest,
     /// `coprocessor.router.response`.
@@ -93,7 +97,7 @@ use Place as P;
 
 impl Place {
     /// All of them.
-    pub const ALL: [Place; 18] = [
+    pub const ALL: [Place; 19] = [
         P::Policy,
         P::Header,
         P::SubgraphRule,
@@ -101,6 +105,7 @@ impl Place {
         P::Label,
         P::Overload,
         P::Operation,
+        P::RateKey,
         P::RouterRequest,
         P::RouterResponse,
         P::SupergraphRequest,
@@ -122,15 +127,22 @@ impl Place {
             P::Extension => "request extensions",
             P::Label => "override labels",
             P::Overload => "overload classes",
-            P::Operation => "rates and operation rules",
-            P::RouterRequest => "`coprocessor.router.request`",
-            P::RouterResponse => "`coprocessor.router.response`",
-            P::SupergraphRequest => "`coprocessor.supergraph.request`",
-            P::SupergraphResponse => "`coprocessor.supergraph.response`",
-            P::ExecutionRequest => "`coprocessor.execution.request`",
-            P::ExecutionResponse => "`coprocessor.execution.response`",
-            P::SubgraphRequest => "`coprocessor.subgraph.all.request`",
-            P::SubgraphResponse => "`coprocessor.subgraph.all.response`",
+            P::Operation => "conditions of rates and operation rules",
+            P::RateKey => "keys of rates",
+            P::RouterRequest => "`coprocessor.router.request` and `receive` of components",
+            P::RouterResponse => "`coprocessor.router.response` and `respond` of components",
+            P::SupergraphRequest => {
+                "`coprocessor.supergraph.request` and `operation` of components"
+            }
+            P::SupergraphResponse => "`coprocessor.supergraph.response` and `answer` of components",
+            P::ExecutionRequest => "`coprocessor.execution.request` and `plan` of components",
+            P::ExecutionResponse => "`coprocessor.execution.response` and `executed` of components",
+            P::SubgraphRequest => {
+                "`coprocessor.subgraph.all.request` and `subgraph_request` of components"
+            }
+            P::SubgraphResponse => {
+                "`coprocessor.subgraph.all.response` and `subgraph_response` of components"
+            }
             P::RequestAttribute => "attributes of requests",
             P::OperationAttribute => "attributes of operations",
             P::SubgraphAttribute => "attributes of requests to subgraphs",
@@ -153,7 +165,7 @@ impl Place {
             }
             P::SubgraphRequest => "there is no answer yet",
             P::SupergraphRequest | P::ExecutionRequest => "there is no response yet",
-            P::Operation | P::Label | P::Extension | P::SubgraphRule => {
+            P::Operation | P::RateKey | P::Label | P::Extension | P::SubgraphRule => {
                 "it is decided before a subgraph is asked, and without a coprocessor's context"
             }
             P::RouterResponse | P::SupergraphResponse | P::ExecutionResponse => {
@@ -226,7 +238,7 @@ const ANSWER: u32 = HOOK_RESPONSES | bits(&[P::RequestAttribute]);
 const SUBGRAPH_ANSWER: u32 = bits(&[P::SubgraphResponse, P::SubgraphAttribute]);
 
 /// Every selector.
-static SELECTORS: [Row; 14] = [
+static SELECTORS: [Row; 15] = [
     Row {
         words: &[("jwt_claim", ALL)],
         argument: Name(Selector::JwtClaim),
@@ -323,6 +335,11 @@ static SELECTORS: [Row; 14] = [
         )],
         argument: Flag("true", Selector::OnGraphqlError),
         doc: "`true` if the response has errors, else `false`",
+    },
+    Row {
+        words: &[("component", bits(&[P::RateKey]))],
+        argument: Name(Selector::Component),
+        doc: "what a component of `plugins` says an operation is counted by",
     },
 ];
 
@@ -426,7 +443,7 @@ impl Decode for LabelSelector {
 /// Keys of rates.
 impl Decode for Selector {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        Selector::decode_at(node, Place::Operation, errors)
+        Selector::decode_at(node, Place::RateKey, errors)
     }
 }
 
@@ -502,9 +519,12 @@ mod tests {
                             when: { exists: SELECTOR } } ] } } }"
                 .to_owned(),
             P::Operation => {
-                "traffic_shaping: { router: { rate_limits: [ { name: a, key: [ SELECTOR ] } ] } }"
+                "limits: { operation_rules: [ { refuse: mutations, when: { exists: SELECTOR } } ] }"
                     .to_owned()
             }
+            P::RateKey => "plugins: [ { name: NAME, path: a.wasm } ]\n\
+                           traffic_shaping: { router: { rate_limits: [ { name: a, key: [ SELECTOR ] } ] } }"
+                .to_owned(),
             P::RouterRequest => hook("router", "request"),
             P::RouterResponse => hook("router", "response"),
             P::SupergraphRequest => hook("supergraph", "request"),

@@ -49,13 +49,14 @@ impl Config {
         self.note_subscriptions(&mut notes);
         notes.0
     }
-    /// Whether there are tokens or keys by which callers are known.
+    /// Whether there are tokens, keys or components by which callers are known.
     pub fn knows_callers(&self) -> bool {
         let router = &self.authentication.router;
         !router.jwt.jwks.is_empty()
             || router.api_keys.is_some()
             || router.introspection.is_some()
             || router.client_certificate.is_some()
+            || !router.components.is_empty()
     }
     /// Events and subscriptions that are set up, and that nobody gets.
     fn note_subscriptions(&self, notes: &mut Notes) {

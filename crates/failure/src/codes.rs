@@ -94,8 +94,8 @@ macro_rules! codes {
 
 codes! {
     AUTHENTICATION_UNAVAILABLE 503 Gateway Transient
-        "The token cannot be checked: the keys of its issuer have not come yet, or whoever judges it does not answer."
-        "Come back after the seconds of `retry-after`; the log says which key set cannot be fetched, or which issuer does not answer, and why."
+        "It cannot be said who asks: the keys of the token's issuer have not come yet, whoever judges it does not answer, or a component that does failed."
+        "Come back after the seconds of `retry-after`; the log says which key set cannot be fetched, which issuer does not answer or which component failed, and why."
     AUTHORIZATION_CHANGED 200 Gateway Transient
         "What the caller of a subscription, or of an answer in parts, may see is not what it was when that began."
         "Ask again: it is judged anew. See `authorization.revocation`."
@@ -132,6 +132,9 @@ codes! {
     COST_TOO_MANY_SUBGRAPH_REQUESTS 400 Client Lasting
         "The plan of the operation has more requests than `demand_control.strategy.static_estimated.max_subgraph_requests`."
         "Ask for fields of fewer subgraphs; `ogive plan` shows the requests."
+    CREDENTIALS_REFUSED 401 Client Lasting
+        "A component that says who asks (`authentication.router.components`) refused what came with the request."
+        "Send other credentials; the log of the gateway has the reason that the component gave."
     CSRF_ERROR 400 Client Lasting
         "A web page of another origin could have made a browser send this request."
         "Send `content-type: application/json` or a header of `csrf.required_headers`, such as `apollo-require-preflight: true`."
@@ -277,8 +280,8 @@ codes! {
         "A WebAssembly component failed, needed more than `plugins[].limits` allows, or did what it is not permitted to do; at the stages of subgraphs the fields concerned are null."
         "The log says which one, at which stage and why; `on_error: continue` lets requests go on without it."
     POLICIES_UNAVAILABLE 503 Gateway Transient
-        "The operation asks for what a policy decides about, and the service that decides policies does not answer."
-        "Come back after the seconds of `retry-after`; the log says why it does not answer; see `authorization.policies.http`."
+        "The operation asks for what a policy decides about, and the service that decides policies does not answer, or the component that does failed."
+        "Come back after the seconds of `retry-after`; the log says why; see `authorization.policies`."
     QUERY_NOT_IN_SAFELIST 400 Client Lasting
         "The document is in no manifest, and `persisted_queries.mode` is `require`."
         "Add the operation to a manifest."

@@ -16,7 +16,10 @@ use crate::{
     },
     authorize::ClaimsSource,
     charge::ChargeOptions,
-    coprocessor::settings::CoprocessorSettings,
+    coprocessor::{
+        plugins::{self, LoadedPlugin},
+        settings::CoprocessorSettings,
+    },
     documents::DocumentOptions,
     identify::proxies::Proxies,
     identify::revocation_options::RevocationOptions,
@@ -140,9 +143,10 @@ impl GatewayOptions {
             ApiKeys::check(keys.file.as_ref())
                 .map_err(|why| format!("`authentication.router.api_keys`: {why}"))?;
         }
+        let plugins = plugins::load(config)?;
         let mut options = GatewayOptions {
             documents: DocumentOptions::new(config)?,
-            coprocessor: CoprocessorSettings::load(config)?,
+            coprocessor: CoprocessorSettings::load(config, &plugins)?,
             store: store_options(config)?,
             ..Self::new(config)
         };
@@ -153,7 +157,24 @@ impl GatewayOptions {
             let loaded = loaded.map_err(|why| format!("`authorization.policies.cedar`: {why}"))?;
             policies.engine = Some(loaded);
         }
+        options.decide_by_components(config, &plugins);
         Ok(options)
+    }
+
+    /// Lets components decide what the configuration names them for; it was checked that they are there.
+    fn decide_by_components(&mut self, config: &Config, plugins: &[LoadedPlugin]) {
+        let named = |name: &str| plugins.iter().find(|of| of.name() == name).cloned();
+        if let Some(authentication) = &mut self.authentication {
+            let names = config.authentication.router.components.iter();
+            authentication.components = names.filter_map(|name| named(name)).collect();
+        }
+        if let Some(policies) = &mut self.policies {
+            let name = config.authorization.policies.component.as_deref();
+            policies.component = name.and_then(named);
+        }
+        if let Some(rates) = &mut self.operation_rates {
+            rates.set_components(named);
+        }
     }
 
     /// Asks something in this process at the stages of the coprocessor, in its place. The error is for the operator.

@@ -1,8 +1,8 @@
 //! Which policies (`@policy`) hold for a caller: decided once per operation, before it is executed.
 //!
 //! Whoever says who a caller is may name policies, too. Others are decided by conditions of the configuration, and those
-//! that it does not name by an engine of this process ([`ogive_identity::policy_engine`]) or by a service
-//! ([`ogive_identity::policy_service`]). What nobody decides does not hold, and for a
+//! that it does not name by an engine of this process ([`ogive_identity::policy_engine`]), by a service
+//! ([`ogive_identity::policy_service`]) or by a component. What nobody decides does not hold, and for a
 //! caller who is not authenticated nothing is decided. If the service does not answer, the operation is refused: that
 //! nobody knows is not that something does not hold.
 
@@ -14,6 +14,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use ogive_component::{Decision, Plugin, PolicyQuestion};
 use ogive_config::{
     AuthorizationDirectives, Config, NamedHeader, PolicyCondition,
     PolicyServiceOptions as ServiceSection, RedactionRule,
@@ -25,13 +26,14 @@ use ogive_identity::{
     policy_service::{PolicyService, PolicyServiceOptions},
 };
 use ogive_plan::{Claims, OperationKind, Plan, Requirement};
-use ogive_telemetry::{FailureLine, Hook, HookOutcome, Record, Telemetry, Urgency, codes};
+use ogive_telemetry::{Hook, HookOutcome, codes};
 
 use crate::{
+    coprocessor::{decide::Question, plugins::LoadedPlugin},
     schema::{state::SchemaState, views::view},
     shared::{
         context::OperationContext, error::RequestError, offload::Offload, selectors::is_met,
-        stage_observer::StageObserver,
+        telling::Telling,
     },
 };
 
@@ -45,6 +47,8 @@ pub struct PolicyOptions {
     service: Option<PolicyServiceOptions>,
     /// Read from files, so it comes later.
     pub(crate) engine: Option<LoadedPolicies>,
+    /// Likewise.
+    pub(crate) component: Option<LoadedPlugin>,
     dry_run: bool,
 }
 
@@ -84,6 +88,7 @@ impl PolicyOptions {
             rules,
             service: policies.http.as_ref().map(service_options),
             engine: None,
+            component: None,
             dry_run: config.authorization.dry_run,
         })
     }
@@ -100,6 +105,7 @@ impl PolicyOptions {
             rules: BTreeMap::new(),
             service: None,
             engine: None,
+            component: None,
             dry_run: config.authorization.dry_run,
         });
         Some(PolicyOptions {
@@ -131,47 +137,6 @@ pub(crate) fn headers(named: &[NamedHeader]) -> HeaderMap {
         }
     }
     headers
-}
-
-/// Who is told of questions to the service.
-#[derive(Clone, Copy, Default)]
-pub struct Telling<'a> {
-    telemetry: Option<&'a Telemetry>,
-    record: Option<&'a Record>,
-}
-
-impl<'a> Telling<'a> {
-    /// Of what no request asks.
-    pub(crate) fn of(telemetry: &'a Telemetry) -> Self {
-        Telling {
-            telemetry: Some(telemetry),
-            record: None,
-        }
-    }
-    fn called(self, is_answered: bool, since: Instant) {
-        let outcome = if is_answered {
-            HookOutcome::Continue
-        } else {
-            HookOutcome::Failed
-        };
-        if let Some(telemetry) = self.telemetry {
-            telemetry.hook_called(self.record, (Hook::Policies, "decide"), outcome, since);
-        }
-    }
-    /// Nobody is refused for it, so nobody else tells.
-    pub(crate) fn unanswered(self, error: &RequestError) {
-        if let (Some(telemetry), Some(cause)) = (self.telemetry, &error.cause) {
-            telemetry.failed(&FailureLine {
-                cause,
-                record: self.record,
-                ..FailureLine::new(
-                    "policies are not decided, and the request goes on",
-                    Urgency::Warn,
-                    codes::POLICIES_UNAVAILABLE.as_str(),
-                )
-            });
-        }
-    }
 }
 
 /// Who decides.
@@ -210,17 +175,14 @@ impl Policies {
         let Some(caller) = context.shared_caller() else {
             return Ok(None);
         };
-        let telling = Telling {
-            telemetry: context.telemetry(),
-            record: context.observer().and_then(StageObserver::record),
-        };
+        let telling = Telling::of_operation(context);
         match self
             .decide(requirements, kind, caller, (offload, telling))
             .await
         {
             // Everything is shown anyway.
             Err(error) if self.options.dry_run => {
-                telling.unanswered(&error);
+                unanswered(telling, &error);
                 Ok(None)
             }
             decided => decided,
@@ -283,10 +245,24 @@ impl Policies {
         if let Some(service) = self.service.as_ref().filter(|_| !asked.is_empty()) {
             let since = Instant::now();
             let decided = service.decide(&asked, caller).await;
-            telling.called(decided.is_ok(), since);
-            let decided = decided.map_err(|why| unavailable(service, &why))?;
+            let outcome = match &decided {
+                Ok(_) => HookOutcome::Continue,
+                Err(_) => HookOutcome::Failed,
+            };
+            telling.called((Hook::Policies, "decide"), outcome, since);
+            let decided = decided.map_err(|why| unavailable(&service.shown(), &why))?;
             let holds = asked.iter().zip(decided).filter(|(_, holds)| *holds);
             holding.extend(holds.map(|(policy, _)| Box::from(*policy)));
+        }
+        if let Some(component) = self
+            .options
+            .component
+            .as_ref()
+            .filter(|_| !asked.is_empty())
+        {
+            let holds =
+                decided_by(component, &asked, (kind, &**caller), (offload, telling)).await?;
+            holding.extend(holds);
         }
         if holding.is_empty() && !is_forged {
             return Ok(None);
@@ -310,6 +286,9 @@ impl Policies {
                     "decided by `authorization.policies.cedar`".to_owned()
                 }
                 (Some(service), None) => format!("decided by {}", service.shown()),
+                (None, None) if self.options.component.is_some() => {
+                    "decided by `authorization.policies.component`".to_owned()
+                }
                 (None, None) => "nobody decides it".to_owned(),
             };
             let holds = if decided.policies.iter().any(|p| **p == *policy) {
@@ -321,6 +300,41 @@ impl Policies {
         }
         out
     }
+}
+
+/// Those of some policies that a component says hold. What it says beside them nobody asked for; one that failed and has said
+/// nothing lets none hold.
+async fn decided_by(
+    component: &LoadedPlugin,
+    asked: &[&str],
+    (kind, caller): (OperationKind, &Caller),
+    with: (&Offload, Telling<'_>),
+) -> Result<Vec<Box<str>>, RequestError> {
+    let question = PolicyQuestion {
+        policies: asked.iter().map(|policy| (*policy).to_owned()).collect(),
+        kind: kind.as_str().to_owned(),
+        scopes: caller
+            .granted
+            .scopes
+            .iter()
+            .map(|s| (**s).to_owned())
+            .collect(),
+        claims: serde_json::Value::from(caller.claims.clone()).to_string(),
+    };
+    let said = component.ask(
+        Question {
+            decision: Decision::Policies,
+            call: move |plugin: &Plugin| plugin.policies(question),
+            ends: |_: &Vec<String>| false,
+            code: codes::POLICIES_UNAVAILABLE,
+        },
+        with,
+    );
+    let said = said.await;
+    let said = said.map_err(|why| unavailable(component.hook.word(), &why))?;
+    let said: BTreeSet<String> = said.unwrap_or_default().into_iter().collect();
+    let holds = asked.iter().filter(|policy| said.contains(**policy));
+    Ok(holds.map(|policy| Box::from(*policy)).collect())
 }
 
 /// Decides what has to be known of a caller before a plan is executed: policies, and what introspection shows. Nothing
@@ -418,9 +432,17 @@ pub(crate) fn asked_for(requirements: &[Requirement]) -> BTreeSet<&str> {
         .collect()
 }
 
-fn unavailable(service: &PolicyService, why: &str) -> RequestError {
+/// Nobody is refused for it, so nobody else tells.
+pub(crate) fn unanswered(telling: Telling<'_>, error: &RequestError) {
+    if let Some(cause) = &error.cause {
+        let message = "policies are not decided, and the request goes on";
+        telling.failed(cause, message, codes::POLICIES_UNAVAILABLE);
+    }
+}
+
+fn unavailable(by: &str, why: &str) -> RequestError {
     RequestError {
-        cause: Some(format!("policies are not decided by {}: {why}", service.shown()).into()),
+        cause: Some(format!("policies are not decided by {by}: {why}").into()),
         retry_after: Some(RETRY_SECONDS),
         ..RequestError::graphql(
             codes::POLICIES_UNAVAILABLE,

@@ -60,7 +60,7 @@ impl Requests {
 
 /// Offers the interface.
 pub(super) fn http(linker: &mut Linker<Lent>) -> Result<()> {
-    let mut of = linker.instance("ogive:hooks/http@1.0.0")?;
+    let mut of = linker.instance("ogive:hooks/http@1.1.0")?;
     of.func_wrap(
         "send",
         |mut lent: StoreContextMut<'_, Lent>, (request,): (Request,)| {

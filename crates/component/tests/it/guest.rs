@@ -17,45 +17,71 @@ const PRELUDE: &str = include_str!("prelude.wat");
 const HOOKS: &str = include_str!("../../wit/hooks.wit");
 
 /// What imports the interface for requests to other hosts.
-const SEND: &str = "(import \"ogive:hooks/http@1.0.0\" \"send\" \
+const SEND: &str = "(import \"ogive:hooks/http@1.1.0\" \"send\" \
     (func $send (param i32 i32 i32 i32 i32 i32 i32 i32 i32)))";
+
+/// The version of the package, and one that components of earlier days were made for.
+const NOW: (&str, &str) = ("1.1.0", HOOKS);
+pub(crate) const FIRST: (&str, &str) = ("1.0.0", include_str!("hooks-1.0.0.wit"));
 
 /// A component whose hooks of these names do this, with these functions beside.
 pub(crate) fn component(hooks: &[(&str, &str)], more: &str) -> Vec<u8> {
-    made("", hooks, more)
+    made(NOW, "", hooks, more)
 }
 
 /// The same of one that sends requests.
 pub(crate) fn asking(hooks: &[(&str, &str)], more: &str) -> Vec<u8> {
-    made(SEND, hooks, more)
+    made(NOW, SEND, hooks, more)
 }
 
-fn made(imports: &str, hooks: &[(&str, &str)], more: &str) -> Vec<u8> {
-    let mut module = format!("(module\n{imports}\n{PRELUDE}\n{more}\n");
+/// The same of a version of the package.
+pub(crate) fn component_of(package: (&str, &str), hooks: &[(&str, &str)], more: &str) -> Vec<u8> {
+    made(package, "", hooks, more)
+}
+
+fn made(
+    (version, package): (&str, &str),
+    imports: &str,
+    hooks: &[(&str, &str)],
+    more: &str,
+) -> Vec<u8> {
+    let prelude = PRELUDE.replace("@1.1.0", &format!("@{version}"));
+    let mut module = format!("(module\n{imports}\n{prelude}\n{more}\n");
     let mut world =
-        "package test:guest;\nworld guest {\n  include ogive:hooks/imports@1.0.0;\n".to_owned();
+        format!("package test:guest;\nworld guest {{\n  include ogive:hooks/imports@{version};\n");
     if !imports.is_empty() {
-        world.push_str("  import ogive:hooks/http@1.0.0;\n");
+        world.push_str("  import ogive:hooks/http@1.1.0;\n");
     }
     for (name, text) in hooks {
+        // What it is asked is allocated before it is called.
+        let (params, given, free) = match *name {
+            "decide-policies" => (ASKED, GIVEN, ""),
+            _ => ("", "", "(global.set $free (i32.const 65536))"),
+        };
         let _ = writeln!(
             module,
-            "(func $do-{name} (result i32)\n{text}\n)\n\
-             (func (export \"ogive:hooks/{name}@1.0.0#handle\") (result i32)\n\
-             (global.set $free (i32.const 65536))\n(call $do-{name}))"
+            "(func $do-{name} {params} (result i32)\n{text}\n)\n\
+             (func (export \"ogive:hooks/{name}@{version}#handle\") {params} (result i32)\n\
+             {free} (call $do-{name} {given}) (global.set $free (i32.const 65536)))"
         );
-        let _ = writeln!(world, "  export ogive:hooks/{name}@1.0.0;");
+        let _ = writeln!(world, "  export ogive:hooks/{name}@{version};");
     }
     module.push(')');
     world.push('}');
-    framed(&with_texts(&module), &world)
+    framed(&with_texts(&module), package, &world)
 }
 
+/// What the hook is asked that decides policies.
+const ASKED: &str = "(param $policies i32) (param $count i32) (param $kind i32) (param $kind_length i32) \
+                     (param $scopes i32) (param $scope_count i32) (param $claimed i32) (param $claimed_length i32)";
+const GIVEN: &str = "(local.get $policies) (local.get $count) (local.get $kind) (local.get $kind_length) \
+                     (local.get $scopes) (local.get $scope_count) (local.get $claimed) (local.get $claimed_length)";
+
 /// A core module as a component of a world.
-fn framed(module: &str, world: &str) -> Vec<u8> {
+fn framed(module: &str, package: &str, world: &str) -> Vec<u8> {
     let mut module = wat::parse_str(module).unwrap_or_else(|error| panic!("{error}\n{module}"));
     let mut resolve = Resolve::default();
-    resolve.push_str("hooks.wit", HOOKS).unwrap();
+    resolve.push_str("hooks.wit", package).unwrap();
     let package = resolve.push_str("guest.wit", world).unwrap();
     let world = resolve.select_world(&[package], None).unwrap();
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();

@@ -3,7 +3,7 @@
 use ogive_component::Plugin;
 use ogive_coprocessor::Stage;
 
-use super::guest::{component, exchange, options};
+use super::guest::{FIRST, component, component_of, exchange, options};
 
 /// Why a component in text format is refused.
 fn refused(text: &str) -> String {
@@ -55,7 +55,7 @@ fn what_is_no_component_or_has_no_hook_is_refused() {
     missing.stages = vec![Stage::RouterResponse];
     let bytes = component(&[("receive", "(i32.const 0)")], "");
     let error = Plugin::of(missing, &bytes).unwrap_err().to_string();
-    assert!(error.contains("ogive:hooks/respond@1.0.0"), "{error}");
+    assert!(error.contains("ogive:hooks/respond@1.1.0"), "{error}");
     let mut unlent = options("body=respond");
     unlent.name = "guest".to_owned();
     assert!(Plugin::of(unlent, &bytes).is_err());
@@ -104,6 +104,25 @@ fn a_component_is_called_at_what_it_exports_unless_the_configuration_says_less()
         Plugin::of(options(""), &bytes).unwrap(),
         Plugin::of(options(""), &bytes).unwrap()
     );
+}
+
+/// What was made for the first version of the package goes on running, whatever it imports and wherever it is called.
+#[test]
+fn a_component_of_the_first_version_runs() {
+    let names = Stage::ALL.map(ogive_component::hook_name);
+    let hooks = names.map(|name| {
+        (
+            name,
+            "(call $set_header @\"x-tenant\" @\"gold\" ) (i32.const 0)",
+        )
+    });
+    let plugin = Plugin::of(options("write=x-tenant"), &component_of(FIRST, &hooks, "")).unwrap();
+    for stage in Stage::ALL {
+        assert!(plugin.is_at(stage), "{stage:?}");
+        let (after, outcome) = plugin.call(exchange(stage, "a=1", ""));
+        assert_eq!(outcome, Ok(()), "{stage:?}");
+        assert_eq!(after.headers["x-tenant"], "gold", "{stage:?}");
+    }
 }
 
 /// Written by hand as a whole, without a compiler's frame: what stands in the documentation.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod cases;
+mod decisions;
 mod guest;
 mod hostile;
 mod languages;

@@ -1,6 +1,7 @@
 //! Whether a request gets in: what the client reads, whether there is a schema, the limits that do not depend on who asks,
 //! and those that do as soon as that is known ([`rates`], [`operation`]).
 
+mod component_keys;
 pub(crate) mod log_sample;
 pub(crate) mod operation;
 pub mod operation_rates;

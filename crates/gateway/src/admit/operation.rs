@@ -28,7 +28,6 @@ use crate::{
     prepare::Prepared,
     shared::{
         error::RequestError,
-        operation_values::OperationValues,
         rate_state::RateState,
         selectors::{Selected, is_met},
         shared_state::SharedState,
@@ -104,7 +103,7 @@ impl Gateway {
         Ok(rates.map(|rates| Box::pin(self.take_all(run, rates, prepared, estimate)) as _))
     }
 
-    /// Waits only for Redis, and only where nothing is leased.
+    /// Waits only for Redis, and only where nothing is leased, and for components that keys name.
     async fn take_all(
         &self,
         run: &OperationRun<'_>,
@@ -114,6 +113,7 @@ impl Gateway {
     ) -> Result<TakenRates, RequestError> {
         let context = run.context;
         let asked = run.values(&prepared.operation);
+        let asked = self.component_keys(rates, &asked).await?;
         let cost = estimate.map_or(1, |estimate| estimate.estimated);
         let sources = RateSources {
             admission: &self.admission,
@@ -185,7 +185,7 @@ impl OperationRate {
     pub(super) async fn take(
         &self,
         sources: RateSources<'_>,
-        asked: &OperationValues<'_>,
+        asked: &impl Selected,
         (scope, cost): (&str, u64),
     ) -> Option<(Taken, Result<Remaining, Remaining>)> {
         if !self.when.as_ref().is_none_or(|when| is_met(when, asked)) {
@@ -236,7 +236,7 @@ impl OperationRate {
     }
 
     /// What operations are counted together by: what the selectors say, or else the client's network. Whether they do.
-    fn key(&self, scope: &str, asked: &OperationValues<'_>, to: &mut impl Hasher) -> bool {
+    fn key(&self, scope: &str, asked: &impl Selected, to: &mut impl Hasher) -> bool {
         self.name.hash(to);
         if !scope.is_empty() {
             to.write_u8(5);

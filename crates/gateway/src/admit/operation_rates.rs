@@ -8,12 +8,16 @@ use ogive_config::{
 };
 use ogive_store::gcra::Quota;
 
-use crate::{admit::log_sample::LogSample, shared::rate_state::quoted};
+use crate::{
+    admit::log_sample::LogSample, coprocessor::plugins::LoadedPlugin, shared::rate_state::quoted,
+};
 
 /// The rates of one configuration.
 #[derive(Clone, Debug, Default)]
 pub struct OperationRates {
     pub(crate) rates: Vec<OperationRate>,
+    /// Components that keys name, each once; read from files, so they come later.
+    pub(crate) components: Vec<LoadedPlugin>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,6 +36,14 @@ pub(crate) struct OperationRate {
     pub(crate) is_shared: bool,
     /// Where exceeding it is only measured: how often that is logged.
     pub(crate) measured: Option<Arc<LogSample>>,
+}
+
+/// The component that a selector names, if it names one.
+pub(crate) fn component(selector: &Selector) -> Option<&str> {
+    match selector {
+        Selector::Component(name) => Some(name),
+        _ => None,
+    }
 }
 
 impl OperationRates {
@@ -69,7 +81,17 @@ impl OperationRates {
         });
         (!rules.is_empty()).then(|| OperationRates {
             rates: rates.collect(),
+            components: Vec::new(),
         })
+    }
+
+    /// Takes the components that keys name, where they are there: one that is not says nothing.
+    pub(crate) fn set_components(&mut self, named: impl Fn(&str) -> Option<LoadedPlugin>) {
+        let keys = self.rates.iter().flat_map(|rate| &rate.key);
+        let mut names: Vec<&str> = keys.filter_map(component).collect();
+        names.sort_unstable();
+        names.dedup();
+        self.components = names.into_iter().filter_map(named).collect();
     }
 }
 

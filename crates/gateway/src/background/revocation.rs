@@ -22,8 +22,9 @@ use crate::{
         Demands, Revocable, RevocableOperation, RevocationGuard, Revoked, lock,
     },
     operation::OperationRun,
-    policies::Telling,
+    policies::unanswered,
     shared::error::{RequestError, unauthenticated},
+    shared::telling::Telling,
     subscribe::owner::Owner,
 };
 
@@ -236,21 +237,26 @@ impl CredentialGroup {
         for watched in &self.watched {
             watched.asked(&watched.credential_unanswered);
         }
-        let verdict = match silence.get() {
-            Some(error) => Err(error.clone()),
-            None => {
+        let with = (&gateway.offload, Telling::of(&gateway.telemetry));
+        let by_component = authentication.ask_about(&self.credential, with).await;
+        let verdict = match (by_component, silence.get()) {
+            (Some((verdict, _)), _) => verdict,
+            (None, Some(error)) => Err(error.clone()),
+            (None, None) => {
                 let judged = authentication.judge_kept(&self.credential, &gateway.offload);
                 let judged = judged.await;
-                judged.unwrap_or_else(|| Err(unauthenticated(serving.options.challenge)))
+                let verdict =
+                    judged.unwrap_or_else(|| Err(unauthenticated(serving.options.challenge)));
+                // One endpoint answers for all; key sets are several.
+                if let Err(error) = &verdict
+                    && provider == Provider::Introspection
+                    && is_passing(error)
+                {
+                    let _ = silence.set(error.clone());
+                }
+                verdict
             }
         };
-        // One endpoint answers for all; key sets are several.
-        if let Err(error) = &verdict
-            && provider == Provider::Introspection
-            && is_passing(error)
-        {
-            let _ = silence.set(error.clone());
-        }
         for watched in &self.watched {
             // It may go on by a fresh one by now.
             let credential = lock(&watched.credential).clone();
@@ -296,7 +302,7 @@ impl PolicyGroup {
         if let Err(error) = &decided
             && is_passing(error)
         {
-            telling.unanswered(error);
+            unanswered(telling, error);
             let _ = silence.set(error.clone());
         }
         for watched in &self.0 {

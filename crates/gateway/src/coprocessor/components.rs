@@ -38,7 +38,9 @@ impl CoprocessorRun<'_> {
         if of.is_busy() {
             self.called(of.hook, stage, HookOutcome::Failed, since);
             let busy = CallError::Busy(plugin.options().limits.instances);
-            return self.component_failed(plugin, stage, &busy, false).map(|()| None);
+            return self
+                .component_failed(plugin, stage, &busy, false)
+                .map(|()| None);
         }
         let mut exchange = self.lent_to(plugin, message);
         let copied = exchange.body.as_ref().map_or(0, Bytes::len);

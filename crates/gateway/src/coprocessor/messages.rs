@@ -16,15 +16,13 @@ use ogive_telemetry::{FailureLine, Hook, HookOutcome, Urgency, codes};
 
 use super::{
     change::Change,
+    condition::StageCondition,
     plugins::LoadedPlugin,
     run::{CoprocessorRun, OperationCoprocessor},
     settings::StageSettings,
     values::StageValues,
 };
-use crate::shared::{
-    error::{RequestError, no_memory},
-    selectors::is_met,
-};
+use crate::shared::error::{RequestError, no_memory};
 
 /// Who is asked at a stage.
 enum Asked<'a> {
@@ -67,6 +65,8 @@ impl CoprocessorRun<'_> {
                     None => message.clone(),
                 };
                 match asked {
+                    // Nothing is lent to it then.
+                    Asked::Component(of) if !self.is_met(of.when(stage), operation, &told) => None,
                     Asked::Component(of) => {
                         let called = Box::pin(self.call_component(of, operation, &told)).await?;
                         let next = self.usable(of, stage, said.as_ref(), called, &take)?;
@@ -107,6 +107,22 @@ impl CoprocessorRun<'_> {
         taken.map_err(|error| self.script_failed(stage, &error))
     }
 
+    /// Whether somebody is told at a stage.
+    fn is_met(
+        &self,
+        when: &StageCondition,
+        operation: Option<&OperationCoprocessor<'_>>,
+        message: &Message<'_>,
+    ) -> bool {
+        when.condition.is_none()
+            || when.is_met(&StageValues {
+                run: self,
+                operation,
+                message,
+                names: &when.names,
+            })
+    }
+
     /// What a component has said, if a stage can take it over: a body of another kind is its failure.
     fn usable<T>(
         &self,
@@ -145,17 +161,7 @@ impl CoprocessorRun<'_> {
         let Some(settings) = self.at(stage).filter(is_told) else {
             return Ok(None);
         };
-        if let Some(condition) = &settings.condition
-            && !is_met(
-                condition,
-                &StageValues {
-                    run: self,
-                    operation,
-                    message: &message,
-                    settings,
-                },
-            )
-        {
+        if !self.is_met(&settings.when, operation, &message) {
             return Ok(None);
         }
         let none = HeaderMap::new();
@@ -205,12 +211,12 @@ impl CoprocessorRun<'_> {
         let json = {
             let entries = self.entries.borrow();
             let own = operation.map(|operation| operation.own.borrow());
-            let is_told = settings.context != ContextSelection::Nothing;
+            let is_told = settings.when.names != ContextSelection::Nothing;
             let mut message: Message<'_> = message.clone();
             message.context = is_told.then_some(MessageContext {
                 entries: &entries,
                 own: own.as_deref(),
-                selection: &settings.context,
+                selection: &settings.when.names,
             });
             message.to_json()
         };
@@ -250,7 +256,7 @@ impl CoprocessorRun<'_> {
             reply.body = None;
         }
         let mut said = reply.entries.take().unwrap_or_default();
-        let selection = &settings.context;
+        let selection = &settings.when.names;
         let mut own = BTreeMap::new();
         if operation.is_some() {
             let is_own = |name: &String| OF_OPERATION.contains(&selection.known(name));

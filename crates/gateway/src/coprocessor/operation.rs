@@ -20,9 +20,10 @@ use ogive_telemetry::codes;
 use super::{
     body::{self, break_response},
     change::Change,
+    condition::StageCondition,
     message_batch::MessageBatch,
     run::{CoprocessorRun, OperationCoprocessor},
-    settings::StageSettings,
+    settings::may_be_told,
     values::StageValues,
 };
 use crate::{
@@ -190,17 +191,13 @@ impl Gateway {
         input: &OperationInput<'_>,
     ) -> Result<(), RequestError> {
         let (run, stage) = (operation.run, Stage::SupergraphRequest);
-        let settings = run.at(stage);
-        let mut plugins = run.plugins_at(stage);
-        let has_script = run.scripts_at(stage).is_some()
-            || plugins.any(|of| of.plugin.options().permissions.knows(REQUIRED_POLICIES));
+        let has_script = run.scripts_at(stage).is_some();
         let state = &serving.state;
         let mut restrictions = state.supergraph.restrictions.requirements.iter();
         let has_policies = restrictions.any(|restriction| restriction.policies.is_some());
-        let sees = has_script || settings.is_some_and(|told| told.sees(REQUIRED_POLICIES));
-        let asks_policies = has_policies && sees;
-        let looks = settings.is_some_and(StageSettings::looks_at_operation);
-        if !asks_policies && !looks {
+        let looking = Looking::at(run, stage);
+        let asks_policies = has_policies && (has_script || looking.sees_policies);
+        if !asks_policies && !looking.sees_operation {
             return Ok(());
         }
         let headers = &context.parts.headers;
@@ -210,14 +207,14 @@ impl Gateway {
             ..Message::new(stage, &run.id)
         };
         let may_be_told = |knows_operation| {
-            let told = settings.is_some_and(|settings| {
+            let told = looking.conditions.iter().any(|when| {
                 let values = StageValues {
                     run,
                     operation: Some(operation),
                     message: &message,
-                    settings,
+                    names: &when.names,
                 };
-                settings.may_be_told(&values, knows_operation)
+                may_be_told(when, &values, knows_operation)
             });
             told || has_script
         };
@@ -255,6 +252,40 @@ impl Gateway {
             }
         }
         Ok(())
+    }
+}
+
+/// Who looks at what an operation is, or at the policies that it asks for, before it is prepared.
+struct Looking<'a> {
+    /// For which requests.
+    conditions: Vec<&'a StageCondition>,
+    sees_operation: bool,
+    sees_policies: bool,
+}
+
+impl<'a> Looking<'a> {
+    fn at(run: &'a CoprocessorRun<'_>, stage: Stage) -> Self {
+        let told = run.at(stage).map(|settings| {
+            let sees = settings.sees(REQUIRED_POLICIES);
+            (&settings.when, settings.when.looks_at_operation(), sees)
+        });
+        let called = run.plugins_at(stage).map(|of| {
+            let (when, permitted) = (of.when(stage), &of.plugin.options().permissions);
+            let sees = permitted.knows(REQUIRED_POLICIES) || when.looks_at(REQUIRED_POLICIES);
+            (when, when.looks_at_operation(), sees)
+        });
+        let mut looking = Looking {
+            conditions: Vec::new(),
+            sees_operation: false,
+            sees_policies: false,
+        };
+        let all = told.into_iter().chain(called);
+        for (when, operation, policies) in all.filter(|(_, one, other)| *one || *other) {
+            looking.conditions.push(when);
+            looking.sees_operation |= operation;
+            looking.sees_policies |= policies;
+        }
+        looking
     }
 }
 

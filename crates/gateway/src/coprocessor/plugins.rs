@@ -7,21 +7,25 @@ use std::{
 };
 
 use ogive_component::{
-    Ejection, Limits, Permissions, Plugin, PluginOptions, hook_of, options::Name, outgoing::Host,
+    Decision, Ejection, Limits, Permissions, Plugin, PluginOptions, hook_name, hook_of,
+    options::Name, outgoing::Host,
 };
-use ogive_config::{Config, OnErrorWord, PluginHost, PluginSection};
+use ogive_config::{Config, OnErrorWord, PluginHost, PluginSection, Selector};
+use ogive_coprocessor::Stage;
 use ogive_telemetry::Hook;
 
-use super::outgoing;
+use super::{condition::StageCondition, outgoing};
 use crate::shared::offload::Offload;
 
-/// A component, and what it is called in metrics.
+/// A component, when it is called, and what it is called in metrics.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedPlugin {
     pub(crate) plugin: Arc<Plugin>,
     pub(crate) hook: Hook,
     /// Where its calls wait for other hosts, if it asks any: one thread for each call at a time, begun when there is one.
     pub(crate) threads: Option<Arc<Offload>>,
+    /// By stage.
+    when: Arc<[StageCondition]>,
 }
 
 impl LoadedPlugin {
@@ -34,7 +38,22 @@ impl LoadedPlugin {
 
 impl PartialEq for LoadedPlugin {
     fn eq(&self, other: &Self) -> bool {
-        self.plugin == other.plugin
+        self.plugin == other.plugin && self.when == other.when
+    }
+}
+
+impl LoadedPlugin {
+    /// For which requests it is called at a stage.
+    pub(crate) fn when(&self, stage: Stage) -> &StageCondition {
+        &self.when[stage as usize]
+    }
+    /// Whether it is called at any stage; else it only decides something.
+    pub(crate) fn has_stages(&self) -> bool {
+        !self.plugin.options().stages.is_empty()
+    }
+    /// What it is called in the configuration.
+    pub(crate) fn name(&self) -> &str {
+        &self.plugin.options().name
     }
 }
 
@@ -42,7 +61,10 @@ impl PartialEq for LoadedPlugin {
 pub(crate) fn load(config: &Config) -> Result<Vec<LoadedPlugin>, String> {
     let load = |section: &PluginSection| {
         let told = |error: &dyn std::fmt::Display| format!("`plugins`: {error}");
-        let options = options(section);
+        let options = PluginOptions {
+            decides: decides(config, &section.name),
+            ..options(section)
+        };
         let sender = outgoing::sender(&options).map_err(|why| told(&why))?;
         let plugin = Plugin::load(options, sender).map_err(|error| told(&error))?;
         let threads = plugin.sends_requests().then(|| {
@@ -53,9 +75,36 @@ pub(crate) fn load(config: &Config) -> Result<Vec<LoadedPlugin>, String> {
             plugin: Arc::new(plugin),
             threads,
             hook: Hook::Component(shown(&section.name)),
+            when: conditions(section),
         })
     };
     config.plugins.iter().map(load).collect()
+}
+
+/// What a configuration has a component decide.
+fn decides(config: &Config, name: &str) -> Vec<Decision> {
+    let authenticates = &config.authentication.router.components;
+    let policies = config.authorization.policies.component.as_deref();
+    let rates = config.traffic_shaping.router.rate_limits.iter();
+    let mut keys = rates.flat_map(|rate| &rate.key);
+    let is_key = |one: &Selector| matches!(one, Selector::Component(named) if named == name);
+    let all = Decision::ALL.into_iter();
+    all.filter(|decision| match decision {
+        Decision::Authenticate => authenticates.iter().any(|named| named == name),
+        Decision::Policies => policies == Some(name),
+        Decision::RateKey => keys.any(is_key),
+    })
+    .collect()
+}
+
+/// For which requests a component is called, by stage.
+fn conditions(section: &PluginSection) -> Arc<[StageCondition]> {
+    let mut all = Stage::ALL.map(|_| StageCondition::of(None));
+    for stage in Stage::ALL {
+        let word = hook_name(stage).replace('-', "_");
+        all[stage as usize] = StageCondition::of(section.condition_at(&word).cloned());
+    }
+    Arc::new(all)
 }
 
 /// What a component is called in metrics, spans and traces. There are as many names as configurations have had; they are never

@@ -148,9 +148,10 @@ impl CoprocessorRun<'_> {
         let scripts = self.scripts_at(stage).filter(|_| !stage.body_is_text());
         self.at(stage).is_some_and(StageSettings::looks_at_body)
             || scripts.is_some_and(|scripts| scripts.looks_at_bodies())
-            || self
-                .plugins_at(stage)
-                .any(|of| of.plugin.looks_at_body(stage))
+            || self.plugins_at(stage).any(|of| {
+                let by_errors = stage != Stage::RouterResponse && of.when(stage).looks_at_errors();
+                by_errors || of.plugin.looks_at_body(stage)
+            })
     }
 
     /// Notes a call that began at `since`.
@@ -162,8 +163,11 @@ impl CoprocessorRun<'_> {
 
     /// Whether it has to be known at the end whether there are errors.
     pub(crate) fn looks_at_errors(&self) -> bool {
-        self.at(Stage::RouterResponse)
-            .is_some_and(StageSettings::looks_at_errors)
+        let stage = Stage::RouterResponse;
+        self.at(stage).is_some_and(StageSettings::looks_at_errors)
+            || self
+                .plugins_at(stage)
+                .any(|of| of.when(stage).looks_at_errors())
     }
 
     /// Whether a response of GraphQL has errors.

@@ -5,12 +5,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use ogive_config::{
-    Condition, Config, ContextWord, Http2Word, OnErrorWord, Selector, StageSelection,
-};
+use ogive_config::{Config, ContextWord, Http2Word, OnErrorWord, Selector, StageSelection};
 use ogive_coprocessor::{
-    ContextSelection, Coprocessor, CoprocessorOptions, Message, Stage,
-    entries::{OPERATION_KIND, OPERATION_NAME, REQUIRED_POLICIES},
+    ContextSelection, Coprocessor, CoprocessorOptions, Message, Stage, entries::REQUIRED_POLICIES,
 };
 use ogive_identity::CallerOptions;
 use ogive_schema::{
@@ -23,11 +20,10 @@ use ogive_transport::{
     CircuitBreaker, ClientTls, ClientTlsOptions, EndpointError, Http2, SubgraphService,
 };
 
-use super::plugins::{self, LoadedPlugin};
+use super::{condition::StageCondition, plugins::LoadedPlugin};
 use crate::{
-    identify::caller_options::caller_options,
-    schema::state::SchemaState,
-    shared::selectors::{Selected, is_met_by_known},
+    identify::caller_options::caller_options, schema::state::SchemaState,
+    shared::selectors::Selected,
 };
 
 /// The stages at what open streams send and ask.
@@ -72,8 +68,8 @@ impl PartialEq for EmbeddedCoprocessor {
 pub(crate) struct StageSettings {
     stage: Stage,
     pub(crate) selection: StageSelection,
-    pub(crate) condition: Option<Condition>,
-    pub(crate) context: ContextSelection,
+    /// Of which requests it is told, and which entries of the context.
+    pub(crate) when: StageCondition,
     /// The place of its URL in the options.
     pub(crate) url: usize,
 }
@@ -100,12 +96,7 @@ impl StageSettings {
     }
     /// Whether it is told an entry of the context, or judged by it.
     pub(crate) fn sees(&self, entry: &str) -> bool {
-        let is = |selector: &&Selector| self.is_entry(selector, entry);
-        self.context.shown(entry).is_some() || self.selectors().iter().any(is)
-    }
-    /// Whether a selector names an entry of the context.
-    fn is_entry(&self, selector: &Selector, entry: &str) -> bool {
-        matches!(selector, Selector::RequestContext(name) if self.context.known(name) == entry)
+        self.when.names.shown(entry).is_some() || self.when.looks_at(entry)
     }
     /// Whether it is told the body, or judged by it.
     pub(crate) fn looks_at_body(&self) -> bool {
@@ -113,44 +104,35 @@ impl StageSettings {
     }
     /// Whether it is judged by whether there are errors.
     pub(crate) fn looks_at_errors(&self) -> bool {
-        self.selectors().contains(&&Selector::OnGraphqlError)
+        self.when.looks_at_errors()
     }
-    /// Whether it is judged by what the operation is.
-    pub(crate) fn looks_at_operation(&self) -> bool {
-        let mut selectors = self.selectors().into_iter();
-        selectors.any(|selector| self.is_of_operation(selector))
-    }
-    fn is_of_operation(&self, selector: &Selector) -> bool {
-        matches!(selector, Selector::OperationName | Selector::OperationKind)
-            || [OPERATION_NAME, OPERATION_KIND]
-                .iter()
-                .any(|entry| self.is_entry(selector, entry))
-    }
-    /// Whether it may be told of a request of which it is not known yet what it asks, or else which policies that needs.
-    pub(crate) fn may_be_told(&self, of: &impl Selected, knows_operation: bool) -> bool {
-        let known = |selector: &Selector| {
-            (knows_operation || !self.is_of_operation(selector))
-                && !self.is_entry(selector, REQUIRED_POLICIES)
-        };
-        let condition = self.condition.as_ref();
-        condition.is_none_or(|condition| is_met_by_known(condition, of, &known) != Some(false))
-    }
-    fn selectors(&self) -> Vec<&Selector> {
-        let condition = self.condition.as_ref();
-        condition.map_or_else(Vec::new, Condition::selectors)
-    }
+}
+
+/// Whether somebody may be told of a request of which it is not known yet what it asks, or else which policies that needs.
+pub(crate) fn may_be_told(
+    when: &StageCondition,
+    of: &impl Selected,
+    knows_operation: bool,
+) -> bool {
+    let known = |selector: &Selector| {
+        (knows_operation || !when.is_of_operation(selector))
+            && !when.is_entry(selector, REQUIRED_POLICIES)
+    };
+    when.may_be_met(of, &known)
 }
 
 impl CoprocessorSettings {
     /// The same with the scripts, which are read and tried, and the components. The error is for the operator.
-    pub fn load(config: &Config) -> Result<Option<Self>, String> {
+    pub(crate) fn load(config: &Config, plugins: &[LoadedPlugin]) -> Result<Option<Self>, String> {
         let settings = Self::with_scripts(config)?;
-        if config.plugins.is_empty() {
+        let at_stages = plugins.iter().filter(|of| of.has_stages());
+        let plugins: Vec<LoadedPlugin> = at_stages.cloned().collect();
+        if plugins.is_empty() {
             return Ok(settings);
         }
         let settings = settings.or_else(|| Self::made(config));
         let mut settings = settings.ok_or("`coprocessor` has an unknown stage")?;
-        settings.plugins = plugins::load(config)?;
+        settings.plugins = plugins;
         Ok(Some(settings))
     }
 
@@ -199,8 +181,10 @@ impl CoprocessorSettings {
             });
             stages[stage as usize] = Some(StageSettings {
                 stage,
-                condition: selection.condition.as_ref().map(|when| when.0.clone()),
-                context: context_selection(&selection.context),
+                when: StageCondition {
+                    condition: selection.condition.as_ref().map(|when| when.0.clone()),
+                    names: context_selection(&selection.context),
+                },
                 url: at,
                 selection,
             });
@@ -297,7 +281,7 @@ impl CoprocessorStages {
         let is_later = |stage: &Stage| stage.is_response() || *stage == Stage::SubgraphRequest;
         let stages = Stage::ALL.into_iter().filter(is_later);
         let settings = stages.filter_map(|stage| self.at(stage));
-        let mut selectors = settings.flat_map(StageSettings::selectors);
+        let mut selectors = settings.flat_map(|at| at.when.selectors());
         selectors.any(|selector| {
             matches!(
                 selector,
@@ -350,16 +334,14 @@ impl CoprocessorState {
         for stage in Stage::ALL {
             let plugins = self.stages.plugins().iter();
             for of in plugins.filter(|of| of.plugin.is_at(stage)) {
-                let _ = writeln!(out, "{}: {}", stage.name(), of.hook.word());
+                let when = of.when(stage).shown();
+                let _ = writeln!(out, "{}: {}{when}", stage.name(), of.hook.word());
             }
             if scripts.is_some_and(|scripts| scripts.has(stage)) {
                 let _ = writeln!(out, "{}: {}", stage.name(), Hook::Script.word());
             }
             if let Some(at) = self.stages.at(stage) {
-                let when = match at.condition {
-                    Some(_) => ", if its condition is met",
-                    None => "",
-                };
+                let when = at.when.shown();
                 let hook = Hook::Coprocessor.word();
                 let _ = writeln!(out, "{}: {hook}{when}", stage.name());
             }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use http::HeaderMap;
 use ogive_config::{Client, Selector};
 use ogive_coprocessor::{
-    Message, MessageBody, Stage,
+    ContextSelection, Message, MessageBody, Stage,
     entries::{OPERATION_KIND, OPERATION_NAME},
 };
 use ogive_transport::first_text;
@@ -15,7 +15,6 @@ use serde_json::{Value, value::RawValue};
 use super::{
     body::has_errors,
     run::{CoprocessorRun, OperationCoprocessor},
-    settings::StageSettings,
 };
 use crate::shared::selectors::{Selected, header_text, shown};
 
@@ -25,7 +24,8 @@ pub(crate) struct StageValues<'a> {
     pub(crate) operation: Option<&'a OperationCoprocessor<'a>>,
     /// What is known there, selected or not.
     pub(crate) message: &'a Message<'a>,
-    pub(crate) settings: &'a StageSettings,
+    /// What entries of the context are called there.
+    pub(crate) names: &'a ContextSelection,
 }
 
 impl StageValues<'_> {
@@ -44,7 +44,7 @@ impl StageValues<'_> {
     }
     /// An entry of the context, by what it is called at the stage.
     fn entry(&self, name: &str) -> Option<Value> {
-        entry(self.run, self.operation, self.settings.context.known(name))
+        entry(self.run, self.operation, self.names.known(name))
     }
     fn has_errors(&self) -> bool {
         if self.message.stage == Stage::RouterResponse {
@@ -115,6 +115,8 @@ impl Selected for StageValues<'_> {
             Selector::SubgraphName => message.service_name.map(Cow::Borrowed),
             Selector::ResponseStatus => Some(message.status_code?.to_string().into()),
             Selector::OnGraphqlError => Some(self.has_errors().to_string().into()),
+            // Only keys of rates name one.
+            Selector::Component(_) => None,
             Selector::RequestHeader(_)
             | Selector::SubgraphRequestHeader(_)
             | Selector::ResponseHeader(_) => {

@@ -11,6 +11,7 @@ use crate::{
     gateway::{Gateway, Serving},
     shared::context::{Identity, RequestContext},
     shared::error::RequestError,
+    shared::telling::Telling,
     shared::worker::WorkerState,
 };
 
@@ -22,8 +23,19 @@ impl Gateway {
         context: RequestContext<'_>,
     ) -> Option<Identity> {
         let (authentication, identity) = (serving.authentication.as_ref()?, context.identity);
-        let identified = pin!(authentication.identify(context.parts, identity, &self.offload));
-        let caller = identified.await?;
+        let with = (&self.offload, Telling::of_request(context));
+        let said = match authentication.options().components() {
+            [] => None,
+            _ => Box::pin(authentication.ask_components(context.parts, with)).await,
+        };
+        let (caller, component) = match said {
+            Some((caller, component)) => (caller, Some(component)),
+            None => {
+                let identified =
+                    pin!(authentication.identify(context.parts, identity, &self.offload));
+                (identified.await?, None)
+            }
+        };
         if let Some(metrics) = &self.telemetry.metrics {
             metrics.authenticated(caller.as_ref().err().map(|error| error.code().as_str()));
         }
@@ -35,6 +47,7 @@ impl Gateway {
         Some(Identity {
             caller: Some(Box::new(caller)),
             is_proved: true,
+            component,
             api_key: identity.api_key.clone(),
             ..Identity::like(identity)
         })

@@ -12,7 +12,7 @@ use ogive_identity::{
 };
 use ogive_server::ClientCertificate;
 
-use super::tokens::Authentication;
+use super::{components::KeptHead, tokens::Authentication};
 use crate::shared::{context::Identity, error::RequestError, offload::Offload};
 
 /// What a client has brought. Never shown.
@@ -20,6 +20,8 @@ pub(crate) struct Credential {
     token: Option<Box<str>>,
     api_key: Box<[HeaderValue]>,
     certificate: Option<ClientCertificate>,
+    /// What components look at.
+    head: Option<KeptHead>,
     /// Equal for equal ones.
     digest: Digest,
 }
@@ -34,12 +36,16 @@ impl Credential {
     pub(crate) fn digest(&self) -> &Digest {
         &self.digest
     }
+    /// What components look at, if any do.
+    pub(crate) fn head(&self) -> Option<&KeptHead> {
+        self.head.as_ref()
+    }
 }
 
 /// Who can say whether a credential holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Provider {
-    /// This process: API keys and certificates.
+    /// This process: API keys, certificates and components.
     Local,
     /// Key sets of issuers.
     Keys,
@@ -57,9 +63,11 @@ impl Authentication {
         } else {
             Box::default()
         };
-        if token.is_none() && api_key.is_empty() && certificate.is_none() {
+        let head = self.kept_head(parts);
+        if token.is_none() && api_key.is_empty() && certificate.is_none() && head.is_none() {
             return None;
         }
+        let looked_at = head.iter().flat_map(|head| head.pieces());
         let shown = certificate.iter().map(|shown| &*shown.0);
         let texts = token.iter().map(|token| token.as_bytes());
         let keys = api_key.iter().map(HeaderValue::as_bytes);
@@ -68,6 +76,7 @@ impl Authentication {
             .map(|text| (0, text))
             .chain(keys.map(|text| (1, text)))
             .chain(shown.map(|text| (2, text)))
+            .chain(looked_at.map(|text| (3, text)))
         {
             all.push(kind);
             all.extend_from_slice(&(text.len() as u64).to_le_bytes());
@@ -78,6 +87,7 @@ impl Authentication {
             digest: digest_of(&all),
             api_key,
             certificate,
+            head,
         })
     }
 
@@ -90,7 +100,8 @@ impl Authentication {
         }
     }
 
-    /// Who asks now by what was kept; `None` if it says nothing any more.
+    /// Who asks now by what was kept, beside what components say of it ([`Self::ask_about`]); `None` if it says nothing any
+    /// more.
     pub(crate) async fn judge_kept(
         &self,
         kept: &Credential,

@@ -27,6 +27,8 @@ pub(crate) struct CallerFacts {
     token: Option<Result<String, TokenError>>,
     has_api_key: bool,
     has_certificate: bool,
+    /// The component that has said who asks, if one has.
+    component: Option<&'static str>,
     /// `None` if nobody looked.
     caller: Option<Result<Arc<Caller>, RequestError>>,
     /// Whether anything could say who asks.
@@ -51,6 +53,7 @@ impl CallerFacts {
             token,
             has_api_key: !identity.api_key.is_empty(),
             has_certificate: certificate.is_some(),
+            component: identity.component,
             caller: identity.caller.as_deref().cloned(),
             is_wanted: is_wanted || authentication.is_some() || identity.caller.is_some(),
             peer: identity.peer,
@@ -76,6 +79,8 @@ pub(crate) async fn brought_text(serving: &Serving, brought: &CallerFacts) -> St
     let mut out = String::new();
     let authentication = serving.authentication.as_deref();
     let told = match (authentication, &brought.token) {
+        // Nobody has looked at the token then.
+        _ if brought.component.is_some() => false,
         (Some(authentication), Some(Ok(token))) => {
             token_text(authentication, token, brought, &mut out).await;
             true
@@ -99,6 +104,9 @@ fn summary_of(brought: &CallerFacts, authentication: Option<&Authentication>) ->
     let summary = brought.summary();
     let is_known = matches!(&brought.caller, Some(Ok(caller)) if caller.granted.authenticated);
     let is_refused = matches!(&brought.caller, Some(Err(_)));
+    if let Some(component) = brought.component {
+        return format!("{component}: {summary}");
+    }
     match authentication {
         Some(_) if brought.has_api_key && (is_known || is_refused) => format!("API key: {summary}"),
         Some(_) if brought.has_certificate && (is_known || is_refused) => {
@@ -203,6 +211,11 @@ pub async fn explain_token(config: &Config, token: &str) -> (String, Option<Arc<
             let _ = writeln!(out, "{NO_TOKENS}");
         }
         None => out.push_str("refused: no header can hold the token (INVALID_TOKEN)\n"),
+    }
+    if !config.authentication.router.components.is_empty() {
+        out.push_str(
+            "components are asked first where an operation is explained, and were not asked here\n",
+        );
     }
     (out, identity.caller().ok().flatten())
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod caller;
 pub(crate) mod caller_options;
+pub(crate) mod components;
 pub(crate) mod credential;
 pub mod explain_token;
 pub mod proxies;

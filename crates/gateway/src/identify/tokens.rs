@@ -1,4 +1,5 @@
-//! Who asks, by what the client brings: a token, or an API key.
+//! Who asks, by what the client brings: a token, or an API key. Components that say who asks come before
+//! ([`super::components`]).
 //!
 //! What was proved before is looked up at once. Signatures are checked beside the worker ([`Offload`]), because they take as
 //! long as many requests. A request that brings nothing goes on without a caller, or with what a trusted proxy says of it;
@@ -13,8 +14,8 @@ use ogive_config::{
     PeerRange, TokenAlgorithm, TokenSourceRule, WhenKeysMissing,
 };
 use ogive_identity::{
-    Algorithm, AlgorithmSet, Authenticator, AuthenticatorOptions, Caller, Credentials, KeyOrigin,
-    KeySetOptions, KeySourceOptions, TokenError, TokenSource,
+    Algorithm, AlgorithmSet, Authenticator, AuthenticatorOptions, Caller, CallerOptions,
+    Credentials, KeyOrigin, KeySetOptions, KeySourceOptions, TokenError, TokenSource,
     api_keys::ApiKeys,
     authenticator::SignatureCheck,
     certificates::{CertificateName, Certificates},
@@ -26,6 +27,7 @@ use ogive_server::ClientCertificate;
 
 use super::caller_options::caller_options;
 use crate::{
+    coprocessor::plugins::LoadedPlugin,
     policies::headers,
     shared::{
         context::Identity,
@@ -53,6 +55,12 @@ pub struct AuthenticationOptions {
     api_keys: Option<(HeaderName, std::path::PathBuf)>,
     goes_on: bool,
     when_missing: WhenKeysMissing,
+    /// Read from files, so they come later.
+    pub(crate) components: Vec<LoadedPlugin>,
+    /// How claims are read that are no token's.
+    caller: CallerOptions,
+    /// What clients are asked for that are refused.
+    pub(super) challenge: &'static str,
 }
 
 impl AuthenticationOptions {
@@ -84,6 +92,9 @@ impl AuthenticationOptions {
             }),
             goes_on: has_tokens && router.jwt.on_error == OnTokenError::Continue,
             when_missing: jwt.map_or(WhenKeysMissing::RefuseTokens, |jwt| jwt.when_missing),
+            components: Vec::new(),
+            caller: caller_options(&router.jwt),
+            challenge: Self::challenge(config),
         })
     }
 }
@@ -101,6 +112,14 @@ impl AuthenticationOptions {
             (true, false) if config.authorization.claims.header.is_some() => CHALLENGE_PROXY,
             _ => CHALLENGE,
         }
+    }
+    /// Components that are asked first, in order.
+    pub(crate) fn components(&self) -> &[LoadedPlugin] {
+        &self.components
+    }
+    /// How claims are read that are no token's.
+    pub(super) fn caller_options(&self) -> &CallerOptions {
+        &self.caller
     }
     /// Where tokens are looked for.
     pub(crate) fn credentials(&self) -> &Credentials {
@@ -120,6 +139,8 @@ impl AuthenticationOptions {
         if self.certificate.is_some() {
             places.push("the client certificate".to_owned());
         }
+        let components = self.components.iter();
+        places.extend(components.map(|of| of.hook.word().to_owned()));
         places.join(", ")
     }
     /// The header that API keys are in, if there are any.
@@ -248,6 +269,9 @@ pub struct Authentication {
     certificates: Option<Certificates>,
     api_keys: Option<ApiKeys>,
 }
+
+/// Who asks, or why that is refused.
+pub(crate) type CallerVerdict = Result<Arc<Caller>, RequestError>;
 
 /// What a token says, as far as it can be said at once.
 enum Found {
@@ -461,7 +485,7 @@ fn refused_certificate(error: TokenError) -> RequestError {
 }
 
 /// What a client with a token is told (RFC 6750, section 3.1).
-fn refusal(error: TokenError) -> RequestError {
+pub(super) fn refusal(error: TokenError) -> RequestError {
     let unavailable = matches!(error, TokenError::NoKeys | TokenError::Unanswered);
     let challenge = error.bearer_error().map(|word| {
         let description = error.description();

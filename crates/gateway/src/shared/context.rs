@@ -139,6 +139,10 @@ impl<'a> OperationContext<'a> {
             ..self
         }
     }
+    /// The head of its request, where it came in one.
+    pub(crate) fn parts(&self) -> Option<&'a Parts> {
+        self.parts
+    }
     /// The head of its request as the client sent it, and what was found out by that.
     pub(crate) fn origin(&self) -> Option<(&'a Parts, &'a Identity)> {
         match self.coprocessor {

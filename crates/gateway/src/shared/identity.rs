@@ -20,6 +20,8 @@ pub(crate) struct Identity {
     pub(crate) caller: Option<Box<Result<Arc<Caller>, RequestError>>>,
     /// Whether the caller is known by what the client brings, not by what a proxy says of it.
     pub(crate) is_proved: bool,
+    /// The component that says who asks, if one does.
+    pub(crate) component: Option<&'static str>,
     /// What it brings as its API key, which is in the headers no more.
     pub(crate) api_key: Box<[HeaderValue]>,
 }
@@ -32,6 +34,7 @@ impl Identity {
             client: peer.client(),
             caller: None,
             is_proved: false,
+            component: None,
             api_key: Box::default(),
         }
     }

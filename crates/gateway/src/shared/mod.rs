@@ -21,4 +21,5 @@ pub mod rate_state;
 pub(crate) mod selectors;
 pub(crate) mod shared_state;
 pub(crate) mod stage_observer;
+pub mod telling;
 pub mod worker;

@@ -2,7 +2,7 @@
 //! member of the workspace, because it is built for another target.
 
 wit_bindgen::generate!({
-    inline: "package my:plugin; world plugin { include ogive:hooks/imports@1.0.0; export ogive:hooks/subgraph-request@1.0.0; }",
+    inline: "package my:plugin; world plugin { include ogive:hooks/imports@1.1.0; export ogive:hooks/subgraph-request@1.1.0; }",
     path: "wit",
     generate_all,
 });

@@ -87,7 +87,7 @@ const CODE: &str = r#"
 /// The interface for requests to other hosts, its lowering, and what asks for a URL and ends with what comes back: the status
 /// and the body of the answer, or 502 and the error.
 const HTTP: [&str; 3] = [
-    r#"(import "ogive:hooks/http@1.0.0" (instance $http
+    r#"(import "ogive:hooks/http@1.1.0" (instance $http
   (type $pairs (list (tuple string string)))
   (type $bytes (list u8))
   (type $said (record (field "method" string) (field "url" string) (field "headers" $pairs) (field "body" $bytes)))
@@ -107,7 +107,96 @@ const HTTP: [&str; 3] = [
 "#,
 ];
 
-/// A component that has these hooks.
+/// What the hooks give that decide something: who asks, that nobody knows, a refusal, a key, and a list of texts.
+const SAYS: &str = r#"
+(func $said (param $case i32) (param $at i32) (param $length i32) (result i32)
+  (i32.store8 (i32.const 64) (i32.const 0))
+  (i32.store8 (i32.const 68) (local.get $case))
+  (i32.store (i32.const 72) (local.get $at))
+  (i32.store (i32.const 76) (local.get $length))
+  (i32.const 64))
+(func $unknown (result i32) (call $said (i32.const 0) (i32.const 0) (i32.const 0)))
+(func $claims (param i32 i32) (result i32) (call $said (i32.const 1) (local.get 0) (local.get 1)))
+(func $refused (param i32 i32) (result i32) (call $said (i32.const 2) (local.get 0) (local.get 1)))
+(func $key (param i32 i32) (result i32) (call $said (i32.const 1) (local.get 0) (local.get 1)))
+(func $list (param $at i32) (param $count i32) (result i32)
+  (i32.store8 (i32.const 64) (i32.const 0))
+  (i32.store (i32.const 68) (local.get $at))
+  (i32.store (i32.const 72) (local.get $count))
+  (i32.const 64))
+;; Whoever a header of JSON says; nobody without it, and who says `no` is refused.
+(func $by_header (param $at i32) (param $length i32) (result i32)
+  (call $header (local.get $at) (local.get $length) (i32.const 32))
+  (if (i32.eqz (i32.load8_u (i32.const 32))) (then (return (call $unknown))))
+  (if (i32.eq (i32.load8_u (i32.load (i32.const 36))) (i32.const 110)) (then (return (call $refused @"secret reason" ))))
+  (call $claims (call $some (i32.const 32))))
+"#;
+
+/// What a hook is given and gives, in the component and in the core module.
+struct Kind {
+    /// Its type, and what is said of the verdict in it.
+    lifted: &'static str,
+    params: &'static str,
+}
+
+fn kind(hook: &str) -> Kind {
+    match hook {
+        "authenticate" => Kind {
+            lifted: "(result (result $verdict (error string)))",
+            params: "",
+        },
+        "decide-policies" => Kind {
+            lifted: "(param \"policies\" (list string)) (param \"kind\" string) (param \"scopes\" (list string)) \
+                     (param \"claims\" string) (result (result (list string) (error string)))",
+            params: "(param $policies i32) (param $count i32) (param i32 i32) (param $scopes i32) (param $scope_count i32) \
+                     (param $claimed i32) (param $claimed_length i32)",
+        },
+        "rate-key" => Kind {
+            lifted: "(result (result (option string) (error string)))",
+            params: "",
+        },
+        _ => Kind {
+            lifted: "(result (result (error string)))",
+            params: "",
+        },
+    }
+}
+
+/// The instance of a hook. What has a type with a name is exported with it, by a component within.
+fn exported(hook: &str) -> String {
+    let lifted = kind(hook).lifted;
+    let lift = format!(
+        "(func ${hook} {lifted} (canon lift (core func $code \"{hook}\") (memory $base \"memory\") \
+         (realloc (func $base \"realloc\"))))\n"
+    );
+    if hook != "authenticate" {
+        return format!("{lift}(instance $of-{hook} (export \"handle\" (func ${hook})))\n");
+    }
+    let verdict = "(variant (case \"unknown\") (case \"claims\" string) (case \"refused\" string))";
+    format!(
+        "(type $verdict {verdict})\n{lift}\
+         (component $named
+           (type $plain {verdict})
+           (import \"verdict\" (type $verdict (eq $plain)))
+           (import \"handle\" (func $handle {lifted}))
+           (export $shown \"verdict-of\" (type $verdict))
+           (export \"handle-of\" (func $handle) (func (result (result $shown (error string))))))
+         (instance $inner (instantiate $named (with \"verdict\" (type $verdict)) (with \"handle\" (func ${hook}))))
+         (alias export $inner \"verdict-of\" (type $verdict-of))
+         (alias export $inner \"handle-of\" (func $handle-of))
+         (instance $of-{hook} (export \"verdict\" (type $verdict-of)) (export \"handle\" (func $handle-of)))\n"
+    )
+}
+
+/// The version of the package that a hook came with.
+fn version(hook: &str) -> &'static str {
+    match hook {
+        "authenticate" | "decide-policies" | "rate-key" => "1.1.0",
+        _ => "1.0.0",
+    }
+}
+
+/// A component that has these hooks. What it imports is of the first version of the package.
 pub(crate) fn component(hooks: &[(&str, &str)]) -> Vec<u8> {
     let mut out = "(component\n".to_owned();
     for interface in ["exchange", "context"] {
@@ -146,10 +235,20 @@ pub(crate) fn component(hooks: &[(&str, &str)]) -> Vec<u8> {
         code.push_str(HTTP[2]);
     }
     code.push_str(CODE);
+    code.push_str(SAYS);
     for (hook, text) in hooks {
+        let params = kind(hook).params;
+        // What it is given is allocated before it is called.
+        let reset = if params.is_empty() {
+            "(call $reset)"
+        } else {
+            ""
+        };
         let _ = writeln!(
             code,
-            "(func (export \"{hook}\") (result i32) (call $reset) {text})"
+            "(func $do-{hook} {params} (result i32) {reset} {text})\n\
+             (func (export \"{hook}\") {params} (result i32) (call $do-{hook} {}) (call $reset))",
+            given(params)
         );
     }
     let _ = writeln!(
@@ -160,13 +259,22 @@ pub(crate) fn component(hooks: &[(&str, &str)]) -> Vec<u8> {
     for (hook, _) in hooks {
         let _ = writeln!(
             out,
-            "(func ${hook} (result (result (error string))) (canon lift (core func $code \"{hook}\") (memory $base \"memory\")))\n\
-             (instance $of-{hook} (export \"handle\" (func ${hook})))\n\
-             (export \"ogive:hooks/{hook}@1.0.0\" (instance $of-{hook}))"
+            "{}(export \"ogive:hooks/{hook}@{}\" (instance $of-{hook}))",
+            exported(hook),
+            version(hook)
         );
     }
     out.push(')');
     wat::parse_str(&out).unwrap_or_else(|error| panic!("{error}\n{out}"))
+}
+
+/// All of what a function is given, for another one.
+fn given(params: &str) -> String {
+    let count = params.matches("i32").count();
+    (0..count).fold(String::new(), |mut out, at| {
+        let _ = write!(out, "(local.get {at}) ");
+        out
+    })
 }
 
 /// Puts the texts of a module where nothing else is.

@@ -19,7 +19,7 @@ pub(crate) mod telling;
 
 use std::fmt::Write;
 
-use crate::components::COMPONENT_FAULTS;
+use crate::components::{CLAIM_FAULTS, COMPONENT_FAULTS, DECISION_FAULTS};
 use crate::coprocessor::{
     endings::{ENDINGS, STATUSES, status_of},
     failing::{COPROCESSOR_FAULTS, FAILED, FAILED_FETCH},
@@ -205,6 +205,18 @@ fn the_page_of_faults_is_up_to_date() {
     );
     for (fault, _, of_request, of_fetch) in COMPONENT_FAULTS {
         let _ = writeln!(page, "| {fault} | {of_fetch} | {of_request} |");
+    }
+    page.push_str(
+        "\nOne that does it where it decides something, with `on_error: fail`. With `continue` it has said nothing: nobody is known, no \
+         policy holds, and rates count by the client's address.\n\n\
+         | fault | says who asks | decides policies | says what is counted together |\n|---|---|---|---|\n",
+    );
+    for (fault, [_, of_caller, of_policies, of_key]) in DECISION_FAULTS {
+        let _ = writeln!(page, "| {fault} | {of_caller} | {of_policies} | {of_key} |");
+    }
+    page.push_str("\nOne that says who asks and gives:\n\n| what | answer |\n|---|---|\n");
+    for (fault, _, of_caller) in CLAIM_FAULTS {
+        let _ = writeln!(page, "| {fault} | {of_caller} |");
     }
     page.push_str(
         "\n## Clients\n\n| attack | status | code | what survives |\n|---|---|---|---|\n",

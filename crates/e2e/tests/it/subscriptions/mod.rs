@@ -4,6 +4,8 @@ mod broker_servers;
 pub(crate) mod brokers;
 mod burst;
 pub(crate) mod callback;
+#[cfg(feature = "components")]
+mod components;
 mod credentials;
 mod feed;
 mod first_steps;

@@ -1,0 +1,92 @@
+//! Callers of subscriptions whom a component knows: by what they bring over a WebSocket, for as long as its claims hold, and for
+//! as long as it says the same of them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::{
+    GRAPH, Streamed,
+    over_http::{ADDED, Client, SSE},
+    over_websocket::{self, MODERN, run},
+};
+use crate::components::guest::{Guest, component};
+
+/// Whoever a header that a payload may have says.
+const BY_HEADER: &str = "(call $by_header @\"authorization\" )";
+
+fn yaml(guest: &Guest) -> String {
+    format!(
+        "{}authentication: {{ router: {{ components: [guest] }} }}\n\
+         authorization: {{ require_authentication: true, revocation: {{ check_interval: 20ms }} }}\n",
+        guest.yaml("permissions: { read_headers: [authorization] }")
+    )
+}
+
+fn ends_in(seconds: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    now.as_secs() + seconds
+}
+
+#[test]
+fn a_component_judges_what_comes_with_the_introduction() {
+    let guest = Guest::new(&[("authenticate", BY_HEADER)]);
+    let graph = Streamed::with(&yaml(&guest));
+    run(async {
+        let mut client = over_websocket::Client::connect(&graph, MODERN).await;
+        let claims = json!({ "sub": "ida", "exp": ends_in(20) }).to_string();
+        let payload = json!({ "authorization": claims });
+        client
+            .say(json!({"type": "connection_init", "payload": payload}))
+            .await;
+        assert_eq!(client.hear().await["type"], "connection_ack");
+        client.subscribe("1", "subscription { counted }").await;
+        let mut source = graph.feed.opened();
+        source.send(r#"{"counted":1}"#);
+        assert_eq!(client.hear().await["payload"]["data"]["counted"], 1);
+        // It ends when the claims do.
+        assert_eq!(client.closed().await, 4403);
+        for (payload, why) in [
+            (json!({ "authorization": "no" }), "refused"),
+            (json!({ "authorization": "{" }), "no claims"),
+            (json!({ "authorization": "{\"exp\":1}" }), "ended"),
+            (Value::Null, "nothing brought"),
+        ] {
+            let mut client = over_websocket::Client::connect(&graph, MODERN).await;
+            client
+                .say(json!({"type": "connection_init", "payload": payload}))
+                .await;
+            assert_eq!(client.closed().await, 4403, "{why}");
+        }
+    });
+}
+
+#[test]
+fn what_a_component_does_not_let_in_any_more_ends() {
+    let guest = Guest::new(&[("authenticate", BY_HEADER)]);
+    let yaml = yaml(&guest);
+    let graph = Streamed::with(&yaml);
+    let reloaded = format!("subscription: {{ enabled: true }}\n{yaml}");
+    for (text, expected) in [
+        ("(call $refused @\"withdrawn\" )", "CREDENTIALS_REFUSED"),
+        ("(call $unknown)", "UNAUTHENTICATED"),
+        (
+            "(call $claims @\"{'sub':'ben'}\" )",
+            "AUTHORIZATION_CHANGED",
+        ),
+    ] {
+        guest.write(&component(&[("authenticate", BY_HEADER)]));
+        graph.reload_as(&GRAPH, &reloaded);
+        let headers = "authorization: {\"sub\":\"ida\"}\r\n";
+        let mut client = Client::with(graph.served.address, SSE, ADDED, headers);
+        let mut source = graph.feed.opened();
+        source.add("1");
+        client.until("text of 1");
+        guest.write(&component(&[("authenticate", text)]));
+        graph.reload_as(&GRAPH, &reloaded);
+        let rest = client.rest();
+        assert!(rest.contains(expected), "{expected}: {rest}");
+        assert!(!rest.contains("withdrawn"), "{rest}");
+        source.wait_until_left();
+    }
+}

@@ -1,0 +1,133 @@
+//! Keys of rates that components give (`{ component: NAME }`): each is asked once for an operation, and only if a rate that
+//! names it counts the operation.
+
+use std::borrow::Cow;
+
+use http::HeaderMap;
+use ogive_component::{Decision, Exchange, Plugin};
+use ogive_config::{Client, Selector};
+use ogive_coprocessor::{
+    ContextEntries,
+    entries::{JWT_CLAIMS, OPERATION_KIND, OPERATION_NAME},
+};
+use ogive_telemetry::codes;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::operation_rates::{OperationRates, component};
+use crate::{
+    coprocessor::{decide::Question, plugins::LoadedPlugin},
+    gateway::Gateway,
+    shared::{
+        error::RequestError,
+        operation_values::OperationValues,
+        selectors::{Selected, is_met},
+        telling::Telling,
+    },
+};
+
+/// What selectors give for an operation, those that name components included.
+pub(super) struct KeyValues<'a, 'o> {
+    asked: &'a OperationValues<'o>,
+    /// What components say, by their names.
+    keys: Vec<(&'a str, Option<String>)>,
+}
+
+impl Gateway {
+    /// Asks the components that keys of rates name. One that failed refuses the operation, or has said nothing.
+    pub(super) async fn component_keys<'a, 'o>(
+        &self,
+        rates: &'a OperationRates,
+        asked: &'a OperationValues<'o>,
+    ) -> Result<KeyValues<'a, 'o>, RequestError> {
+        let mut keys = Vec::with_capacity(rates.components.len());
+        for of in &rates.components {
+            let counts = rates.rates.iter().any(|rate| {
+                rate.key
+                    .iter()
+                    .filter_map(component)
+                    .any(|name| name == of.name())
+                    && rate.when.as_ref().is_none_or(|when| is_met(when, asked))
+            });
+            if !counts {
+                continue;
+            }
+            let lent = lent_to(of, asked);
+            let question = Question {
+                decision: Decision::RateKey,
+                call: move |plugin: &Plugin| plugin.rate_key(lent),
+                ends: |_: &Option<String>| false,
+                code: codes::PLUGIN_FAILED,
+            };
+            let with = (&self.offload, Telling::of_operation(asked.context));
+            let said = of.ask(question, with).await.map_err(|cause| RequestError {
+                cause: Some(cause),
+                ..RequestError::http(codes::PLUGIN_FAILED, "the request could not be processed")
+            })?;
+            keys.push((of.name(), said.flatten()));
+        }
+        Ok(KeyValues { asked, keys })
+    }
+}
+
+/// What a component is lent of an operation.
+fn lent_to(of: &LoadedPlugin, asked: &OperationValues<'_>) -> Exchange {
+    let mut lent = Exchange::to_decide();
+    let (context, permitted) = (asked.context, &of.plugin.options().permissions);
+    lent.headers = context.headers.clone();
+    if let Some(parts) = context.parts() {
+        lent.method = parts.method.as_str().to_owned();
+        let path = parts.uri.path_and_query();
+        lent.uri = path.map_or_else(String::new, ToString::to_string);
+    }
+    if permitted.read_context.is_empty() {
+        return lent;
+    }
+    let told = context.coprocessor();
+    lent.context = told.map_or_else(ContextEntries::default, |told| {
+        told.run.entries.borrow().clone()
+    });
+    let mut own = told.map_or_else(ContextEntries::default, |told| told.own.borrow().clone());
+    let mut note = |name: &str, value: serde_json::Result<Box<RawValue>>| {
+        if let Ok(value) = value {
+            // What does not fit beside all others is not there.
+            let _ = own.set(name, value);
+        }
+    };
+    let caller = context.caller();
+    if let Some(caller) = caller.filter(|caller| caller.granted.authenticated) {
+        note(JWT_CLAIMS, to_raw_value(&caller.claims));
+    }
+    if let Some(name) = asked.operation.name() {
+        note(OPERATION_NAME, to_raw_value(name));
+    }
+    let kind = asked.operation.definition.kind.as_str();
+    note(OPERATION_KIND, to_raw_value(kind));
+    lent.own = Some(own);
+    lent
+}
+
+impl Selected for KeyValues<'_, '_> {
+    fn text(&self, selector: &Selector) -> Option<Cow<'_, str>> {
+        let Some(name) = component(selector) else {
+            return self.asked.text(selector);
+        };
+        let mut keys = self.keys.iter();
+        let (_, key) = keys.find(|(known, _)| *known == name)?;
+        key.as_deref().map(Cow::Borrowed)
+    }
+    fn items(&self, selector: &Selector) -> Vec<Cow<'_, str>> {
+        self.asked.items(selector)
+    }
+    fn has(&self, selector: &Selector) -> bool {
+        match component(selector) {
+            Some(_) => self.text(selector).is_some(),
+            None => self.asked.has(selector),
+        }
+    }
+    fn headers<'a>(&'a self, selector: &'a Selector) -> Option<(&'a HeaderMap, &'a str)> {
+        self.asked.headers(selector)
+    }
+    fn client(&self) -> Option<Client> {
+        self.asked.client()
+    }
+}

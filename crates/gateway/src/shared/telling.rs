@@ -1,0 +1,65 @@
+//! Who is told of calls of hooks that no stage of a coprocessor makes, and of those that failed.
+
+use std::time::Instant;
+
+use ogive_failure::ErrorCode;
+use ogive_telemetry::{FailureLine, Hook, HookOutcome, Record, Telemetry, Urgency};
+
+use crate::shared::{
+    context::{OperationContext, RequestContext},
+    stage_observer::{StageEvent, StageObserver},
+};
+
+/// Who is told.
+#[derive(Clone, Copy, Default)]
+pub struct Telling<'a> {
+    telemetry: Option<&'a Telemetry>,
+    record: Option<&'a Record>,
+    observer: Option<&'a dyn StageObserver>,
+}
+
+impl<'a> Telling<'a> {
+    /// Of what no request asks.
+    pub(crate) fn of(telemetry: &'a Telemetry) -> Self {
+        Telling {
+            telemetry: Some(telemetry),
+            ..Telling::default()
+        }
+    }
+    /// Of what a request asks.
+    pub(crate) fn of_request(context: RequestContext<'a>) -> Self {
+        Telling {
+            telemetry: Some(context.telemetry),
+            record: context.record,
+            observer: context.worker.observer(),
+        }
+    }
+    /// Of what an operation asks.
+    pub(crate) fn of_operation(context: &'a OperationContext<'_>) -> Self {
+        Telling {
+            telemetry: context.telemetry(),
+            record: context.record(),
+            observer: context.observer(),
+        }
+    }
+    /// Notes a call that began at `since`.
+    pub(crate) fn called(self, hook: (Hook, &'static str), outcome: HookOutcome, since: Instant) {
+        let Some(telemetry) = self.telemetry else {
+            return;
+        };
+        let call = telemetry.hook_called(self.record, hook, outcome, since);
+        if let Some(observer) = self.observer {
+            observer.passed(&StageEvent::Hook(&call));
+        }
+    }
+    /// Nobody is refused for it, so nobody else tells.
+    pub(crate) fn failed(self, cause: &str, message: &'static str, code: ErrorCode) {
+        if let Some(telemetry) = self.telemetry {
+            telemetry.failed(&FailureLine {
+                cause,
+                record: self.record,
+                ..FailureLine::new(message, Urgency::Warn, code.as_str())
+            });
+        }
+    }
+}
