@@ -321,7 +321,7 @@ fn a_failure_is_told_once_and_takes_its_nullable_ancestor() {
         &plan,
         failing(unreachable()),
         NULL,
-        &[r#"SUBREQUEST_HTTP_ERROR ["me"]: The subgraph could not be reached."#],
+        &[r#"SUBREQUEST_HTTP_ERROR ["me","reviews"]: The subgraph could not be reached."#],
     );
     check(
         &plan,
@@ -329,7 +329,7 @@ fn a_failure_is_told_once_and_takes_its_nullable_ancestor() {
             r#"{"data":{"_entities":[null]},"errors":[{"message":"gone","path":["_entities",0]}]}"#,
         )),
         NULL,
-        &[r#"DOWNSTREAM_SERVICE_ERROR ["me"]: gone"#],
+        &[r#"DOWNSTREAM_SERVICE_ERROR ["me","reviews"]: gone"#],
     );
     check(
         &plan,
@@ -467,8 +467,8 @@ fn a_failed_fetch_of_many_places_names_all_of_them() {
         r#"{"users":[null,null],"n":null}"#,
         &[
             r#"SUBREQUEST_HTTP_ERROR ["n"]: The subgraph could not be reached."#,
-            r#"SUBREQUEST_HTTP_ERROR ["users",0]: The subgraph could not be reached."#,
-            r#"SUBREQUEST_HTTP_ERROR ["users",1]: The subgraph could not be reached."#,
+            r#"SUBREQUEST_HTTP_ERROR ["users",0,"name"]: The subgraph could not be reached."#,
+            r#"SUBREQUEST_HTTP_ERROR ["users",1,"name"]: The subgraph could not be reached."#,
         ],
     );
     check(
@@ -479,8 +479,8 @@ fn a_failed_fetch_of_many_places_names_all_of_them() {
         ],
         r#"{"users":[null,null],"n":4}"#,
         &[
-            r#"SUBREQUEST_MALFORMED_RESPONSE ["users",0]: The subgraph's list of entities has another length than asked."#,
-            r#"SUBREQUEST_MALFORMED_RESPONSE ["users",1]: The subgraph's list of entities has another length than asked."#,
+            r#"SUBREQUEST_MALFORMED_RESPONSE ["users",0,"name"]: The subgraph's list of entities has another length than asked."#,
+            r#"SUBREQUEST_MALFORMED_RESPONSE ["users",1,"name"]: The subgraph's list of entities has another length than asked."#,
         ],
     );
     check(

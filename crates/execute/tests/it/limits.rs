@@ -119,7 +119,7 @@ fn reading_an_entity_for_many_objects_is_limited() {
             23,
             concat!(
                 r#"{"data":{"users":[{"name":"n"},{"name":"n"},null]},"errors":[{"message":"The limit rescanned_bytes_max was reached.","#,
-                r#""path":["users",2],"extensions":{"code":"EXECUTION_LIMIT_EXCEEDED"}}]}"#
+                r#""path":["users",2,"name"],"extensions":{"code":"EXECUTION_LIMIT_EXCEEDED"}}]}"#
             ),
         ),
     ] {
