@@ -123,7 +123,7 @@ fn a_host_that_is_slow_ends_the_call_when_its_time_is_over() {
         ("receive", "500 PLUGIN_FAILED"),
         ("subgraph-request", "200 PLUGIN_FAILED"),
     ] {
-        let (graph, _guest) = asking(hook, &[place.clone()], "timeout: 200ms");
+        let (graph, _guest) = asking(hook, std::slice::from_ref(&place), "timeout: 200ms");
         for path in ["/hangs", "/drips"] {
             let answer = ask(&graph, &format!("{place}{path}"));
             found.push((format!("{path} at {hook}"), seen(&answer), expected));
@@ -141,7 +141,7 @@ fn who_waits_for_a_host_keeps_no_worker_and_no_more_wait_than_there_are_instance
     let host = ManualSubgraph::start();
     let place = format!("http://{}", host.address);
     let limits = "timeout: 100s, instances: 2";
-    let (graph, _guest) = asking("receive", &[place.clone()], limits);
+    let (graph, _guest) = asking("receive", std::slice::from_ref(&place), limits);
     std::thread::scope(|scope| {
         let waits = || scope.spawn(|| ask(&graph, &place));
         let waiting = [waits(), waits()];
