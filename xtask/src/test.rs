@@ -120,11 +120,6 @@ impl Run<'_> {
             "subscriptions: npm packages",
             "npm ci --prefix oracle/subscriptions --no-audit --no-fund",
         );
-        self.oracles = self.oracles
-            && self.step(
-                "components in JavaScript: npm packages",
-                "npm ci --prefix examples/plugins/javascript --no-audit --no-fund",
-            );
         // The tests that need them are left out if they are not there.
         if !has("python3") {
             return self.leave_out("Python packages", "python3 is not installed");

@@ -1,3 +1,4 @@
+#![allow(clippy::print_stdout, reason = "it prints its row")]
 //! What becomes of three classes of requests when five times as many come as can be answered.
 //!
 //! `cargo run --release -p ogive-bench --example overload -- TITLE URL [SECONDS]` plays both ends: the subgraph, which answers

@@ -120,7 +120,7 @@ impl Gateway {
             registered: Registered::new(options.registered_max),
             admission: {
                 let admission = Admission::new(&memory);
-                admission.count_by(&options);
+                admission.count_by(&options.admission, options.rate_tables());
                 admission
             },
             serving: ArcSwap::from_pointee(Serving {
@@ -224,7 +224,8 @@ impl Gateway {
         state.refinement.wake_at(&self.wakeup);
         let state = Arc::new(state);
         self.memory.set_limit(options.memory_max);
-        self.admission.count_by(&options);
+        self.admission
+            .count_by(&options.admission, options.rate_tables());
         self.offload.set_waiting_max(options.waiting_max);
         let documents = &self.options().documents;
         if let (Some(trusted), Some(before)) = (&options.documents.trusted, &documents.trusted)

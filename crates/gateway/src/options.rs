@@ -161,6 +161,15 @@ impl GatewayOptions {
         Ok(options)
     }
 
+    /// The tables in which the rates of operations and subgraphs keep their keys.
+    pub(crate) fn rate_tables(&self) -> impl Iterator<Item = &str> {
+        let operations = self.operation_rates.iter();
+        let operations = operations.flat_map(|rates| &rates.rates);
+        let subgraphs = self.subgraph_rates.iter();
+        let subgraphs = subgraphs.flat_map(|rates| rates.all_rates());
+        operations.chain(subgraphs).map(|rate| &*rate.table)
+    }
+
     /// Lets components decide what the configuration names them for; it was checked that they are there.
     fn decide_by_components(&mut self, config: &Config, plugins: &[LoadedPlugin]) {
         let named = |name: &str| plugins.iter().find(|of| of.name() == name).cloned();

@@ -33,7 +33,7 @@ use tracing::Instrument;
 
 use crate::{
     admit::{
-        overload::{Asked, Overload, Running},
+        overload::{Fetched, Overload, Running},
         rates::Admitted,
         subgraph_rates::FetchRates,
     },
@@ -522,7 +522,7 @@ impl Gateway {
             respond_operation(run, output, plan)
         });
         if is_asked {
-            response.extensions_mut().insert(Asked);
+            response.extensions_mut().insert(Fetched);
         }
         context.passed(|| StageEvent::Respond);
         Ok(response)

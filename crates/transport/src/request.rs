@@ -36,7 +36,7 @@ use crate::{
     headers::is_hop_by_hop,
     http1::request::{Headers, binds},
     resilience::Permit,
-    response_headers::SettledRules,
+    response_headers::FixedRules,
     sign::{self, CREDENTIALS_UNAVAILABLE, Renewal},
     upload::{Attachment, Files},
 };
@@ -105,7 +105,7 @@ struct Outgoing<'a> {
     /// Members of the extensions of its body.
     extensions: Option<Box<[u8]>>,
     /// What its answers add to the client's response, if that depends on the client's request.
-    answers: Option<SettledRules>,
+    answers: Option<FixedRules>,
     /// See [`Headers::binds`].
     binds: bool,
     /// Endpoint and headers as bytes; made when somebody asks for it.

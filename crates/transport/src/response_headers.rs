@@ -127,7 +127,7 @@ pub struct ResponseHeaderRules {
 
 /// The rules as they are for one client request.
 #[derive(Clone, Debug)]
-pub(crate) struct SettledRules {
+pub(crate) struct FixedRules {
     pub(crate) rules: ResponseHeaderRules,
     /// Bytes that are equal only if the rules are, of requests to one endpoint.
     pub(crate) identity: Box<[u8]>,
@@ -199,7 +199,7 @@ impl ResponseHeaderRules {
         &self,
         client: &HeaderMap,
         caller: Option<&dyn CallerContext>,
-    ) -> Option<SettledRules> {
+    ) -> Option<FixedRules> {
         if !self.depends {
             return None;
         }
@@ -219,7 +219,7 @@ impl ResponseHeaderRules {
             }
             rules.extend(settled);
         }
-        Some(SettledRules {
+        Some(FixedRules {
             rules: ResponseHeaderRules::new(rules),
             identity: identity.into(),
         })

@@ -1,6 +1,6 @@
 // Who brings no token is refused early; requests to subgraphs say which tenant asks.
-import { end, header, setHeader } from 'ogive:hooks/exchange@1.0.0';
-import { get } from 'ogive:hooks/context@1.0.0';
+import { end, header, setHeader } from 'ogive:hooks/exchange@1.1.0';
+import { get } from 'ogive:hooks/context@1.1.0';
 
 const CLAIMS = 'apollo::authentication::jwt_claims';
 

@@ -121,15 +121,15 @@ struct Judged {
 
 /// In the extensions of a response: a subgraph was asked for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked;
+pub(crate) struct Fetched;
 
-impl Asked {
+impl Fetched {
     /// Whether how long a response took says something of others.
     pub(crate) fn is_told<B>(response: &Response<B>) -> bool {
         // What was waited for in vain took its time. (No status below 500 is told as one above.)
         let status = response.status();
         let is_late = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
-        is_late || response.extensions().get::<Asked>().is_some()
+        is_late || response.extensions().get::<Fetched>().is_some()
     }
 }
 
@@ -472,9 +472,9 @@ mod tests {
         let answered = |status: u16, is_asked: bool| {
             let mut response = Response::builder().status(status).body(()).unwrap();
             if is_asked {
-                response.extensions_mut().insert(Asked);
+                response.extensions_mut().insert(Fetched);
             }
-            Asked::is_told(&response)
+            Fetched::is_told(&response)
         };
         assert!(answered(200, true) && answered(500, false) && answered(504, false));
         for quick in [200, 400, 429, 503] {
@@ -490,7 +490,7 @@ mod tests {
             for _ in 0..WINDOW_REQUESTS {
                 assert!(overload.begin(0));
                 let since = 2 * (nth as u64 + 1) * WINDOW.as_nanos() as u64;
-                overload.finish(since, since + takes);
+                overload.finish(0, since, since + takes);
             }
         }
         assert_eq!(overload.idle() as u64, 6_001);

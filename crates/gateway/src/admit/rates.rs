@@ -22,10 +22,9 @@ use ogive_transport::first_text;
 use crate::{
     admit::{
         log_sample::LogSample,
-        overload::{Asked, Running},
+        overload::{Fetched, Running},
         rate_keys::RateKeys,
     },
-    options::GatewayOptions,
     shared::error::RequestError,
     shared::measured::{Exceeded, note},
     shared::rate_state::RateState,
@@ -156,7 +155,7 @@ impl Admitted {
             rate.write(answer.headers_mut());
         }
         if let Some(running) = &mut self.slot
-            && Asked::is_told(answer)
+            && Fetched::is_told(answer)
         {
             running.measure();
         }
@@ -323,15 +322,12 @@ impl Admission {
     }
 
     /// The rates of a configuration are counted from now on.
-    pub(crate) fn count_by(&self, options: &GatewayOptions) {
-        let one = options.admission.rate.iter().map(|_| NAME);
-        let several = options
-            .operation_rates
-            .iter()
-            .flat_map(|rates| &rates.rates);
-        let of_subgraphs = options.subgraph_rates.iter();
-        let of_subgraphs = of_subgraphs.flat_map(|rates| rates.all_rates());
-        let several = several.chain(of_subgraphs).map(|rate| &*rate.table);
+    pub(crate) fn count_by<'r>(
+        &self,
+        admission: &AdmissionOptions,
+        several: impl Iterator<Item = &'r str>,
+    ) {
+        let one = admission.rate.iter().map(|_| NAME);
         self.keys.share_among(one.chain(several));
     }
     /// What a key of a rate has taken; see [`RateKeys::cell`].

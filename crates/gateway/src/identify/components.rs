@@ -12,6 +12,7 @@ use ogive_telemetry::codes;
 
 use super::{
     credential::Credential,
+    kept_head::KeptHead,
     tokens::{Authentication, CallerVerdict, refusal},
 };
 use crate::{
@@ -19,26 +20,6 @@ use crate::{
     shared::{error::RequestError, offload::Offload, telling::Telling},
     subscribe::owner::kept_apart,
 };
-
-/// The head of a request as components look at it, kept to be judged once more.
-#[derive(Clone)]
-pub(crate) struct KeptHead {
-    method: Box<str>,
-    uri: Box<str>,
-    /// Those that one of them may read.
-    headers: HeaderMap,
-}
-
-impl KeptHead {
-    /// All of it, for a digest.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let headers = self.headers.iter();
-        let headers =
-            headers.flat_map(|(name, value)| [name.as_str().as_bytes(), value.as_bytes()]);
-        let line = [self.method.as_bytes(), self.uri.as_bytes()];
-        line.into_iter().chain(headers)
-    }
-}
 
 /// The same as it is looked at.
 #[derive(Clone, Copy)]

@@ -12,7 +12,7 @@ use ogive_identity::{
 };
 use ogive_server::ClientCertificate;
 
-use super::{components::KeptHead, tokens::Authentication};
+use super::{kept_head::KeptHead, tokens::Authentication};
 use crate::shared::{context::Identity, error::RequestError, offload::Offload};
 
 /// What a client has brought. Never shown.

@@ -6,6 +6,7 @@ pub(crate) mod caller_options;
 pub(crate) mod components;
 pub(crate) mod credential;
 pub mod explain_token;
+pub(crate) mod kept_head;
 pub mod proxies;
 pub(crate) mod revocation;
 pub mod revocation_options;

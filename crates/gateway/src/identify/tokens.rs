@@ -1,5 +1,5 @@
 //! Who asks, by what the client brings: a token, or an API key. Components that say who asks come before
-//! ([`super::components`]).
+//! (`components.rs`).
 //!
 //! What was proved before is looked up at once. Signatures are checked beside the worker ([`Offload`]), because they take as
 //! long as many requests. A request that brings nothing goes on without a caller, or with what a trusted proxy says of it;
@@ -60,7 +60,7 @@ pub struct AuthenticationOptions {
     /// How claims are read that are no token's.
     caller: CallerOptions,
     /// What clients are asked for that are refused.
-    pub(super) challenge: &'static str,
+    pub(crate) challenge: &'static str,
 }
 
 impl AuthenticationOptions {
@@ -118,7 +118,7 @@ impl AuthenticationOptions {
         &self.components
     }
     /// How claims are read that are no token's.
-    pub(super) fn caller_options(&self) -> &CallerOptions {
+    pub(crate) fn caller_options(&self) -> &CallerOptions {
         &self.caller
     }
     /// Where tokens are looked for.
@@ -485,7 +485,7 @@ fn refused_certificate(error: TokenError) -> RequestError {
 }
 
 /// What a client with a token is told (RFC 6750, section 3.1).
-pub(super) fn refusal(error: TokenError) -> RequestError {
+pub(crate) fn refusal(error: TokenError) -> RequestError {
     let unavailable = matches!(error, TokenError::NoKeys | TokenError::Unanswered);
     let challenge = error.bearer_error().map(|word| {
         let description = error.description();
