@@ -493,7 +493,7 @@ fn a_failed_fetch_of_many_places_names_all_of_them() {
         ],
         r#"{"users":[{"name":"1"},null],"n":4}"#,
         &[
-            r#"DOWNSTREAM_SERVICE_ERROR ["users",1]: m"#,
+            r#"DOWNSTREAM_SERVICE_ERROR ["users",1,"name"]: m"#,
             // It has a value.
             "DOWNSTREAM_SERVICE_ERROR: k",
         ],
