@@ -218,18 +218,10 @@ impl Driver {
     }
 
     /// Forgets an operation without a word, and has the client come back, who asks for it again then: after an error it
-    /// would not. What is being answered is waited for, but no longer than until this session's turn to leave.
+    /// would not. What is being answered is waited for, which its own timeouts bound.
     fn restart(&mut self, at: usize) {
         self.operations.swap_remove(at);
         self.is_restarting = true;
-        if self.leave.is_none() {
-            self.leave_within(self.start.options.reload_window, Close::service_restart());
-        }
-    }
-
-    fn leave_within(&mut self, window: Duration, close: Close) {
-        let own = window.mul_f64(share(self.start.number));
-        self.leave = Some((Box::pin(sleep(own)), close));
     }
 
     /// Sends events until something else happens. Nothing is looked at while the client does not take what is written.
@@ -428,7 +420,13 @@ impl Driver {
                 }
                 Ok(())
             }
-            Turn::Leave => Err(self.leave.take().map(|(_, close)| close)),
+            Turn::Leave => match self.leave.take() {
+                Some((_, close)) if close == Close::service_restart() => {
+                    self.is_restarting = true;
+                    Ok(())
+                }
+                leave => Err(leave.map(|(_, close)| close)),
+            },
             Turn::Expired => Err(Some(Close::forbidden())),
         }
     }
@@ -443,7 +441,8 @@ impl Driver {
         } else {
             return;
         };
-        self.leave_within(window, close);
+        let own = window.mul_f64(share(self.start.number));
+        self.leave = Some((Box::pin(sleep(own)), close));
     }
 
     /// Ends with what whoever upgraded the connection says of its caller.
