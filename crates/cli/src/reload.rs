@@ -89,18 +89,21 @@ impl Reloading {
                 FileLooks::default()
             };
             let first = Arc::clone(&self.first);
+            let is_fed = self.feed.is_some();
             let loaded = tokio::task::spawn_blocking(move || -> Result<_> {
                 let config = arguments.config()?;
+                // Another configuration may name other files. They are looked at before they are read, too.
+                let named = FileLooks::look(paths(&arguments, &config, is_fed));
                 let (state, options) = arguments.compile(&held(&first, &config))?;
                 if seen.again() != seen {
                     return Ok(None);
                 }
-                Ok(Some((gateway.reload_all(state, options), config)))
+                Ok(Some((gateway.reload_all(state, options), config, named)))
             });
             match loaded.await {
                 // Somebody writes: it is read again when nobody does any more.
                 Ok(Ok(None)) => {}
-                Ok(Ok(Some((warm, config)))) => {
+                Ok(Ok(Some((warm, config, named)))) => {
                     self.count(Event::Reloaded, SourceResult::Taken);
                     tracing::info!(
                         plans_kept = warm.kept,
@@ -112,8 +115,7 @@ impl Reloading {
                         tracing::warn!("`{key}` has changed; it needs a restart");
                     }
                     self.config = config;
-                    // Another configuration may name another supergraph.
-                    self.seen = self.look().as_before(&self.seen, FirstLook::Known);
+                    self.seen = named.as_before(&self.seen, FirstLook::Known);
                 }
                 Ok(Err(error)) => {
                     let refused = format!("{error:#}");
@@ -174,36 +176,35 @@ impl Reloading {
         self.gone = missing.into_iter().map(Path::to_path_buf).collect();
     }
 
-    fn paths(&self) -> Vec<PathBuf> {
-        let supergraph = match self.feed {
-            Some(_) => None,
-            None => self.arguments.supergraph_path(&self.config).ok(),
-        };
-        let manifests = &self.config.persisted_queries.local_manifests;
-        let sources = self.config.persisted_queries.sources.iter();
-        let sources = sources.filter_map(|source| source.path.as_ref());
-        let manifests = manifests.iter().chain(sources).map(PathBuf::from);
-        let cedar = self.config.authorization.policies.cedar.as_ref();
-        let policies = cedar.into_iter().flat_map(CedarOptions::files);
-        let plugins = self.config.plugins.iter().map(|plugin| &plugin.path);
-        let rhai = &self.config.rhai;
-        let scripts = rhai.scripts.iter();
-        let scripts = scripts.flat_map(|folder| Program::watched(folder, &rhai.main));
-        let config = self.arguments.config_path();
-        config
-            .into_iter()
-            .chain(supergraph)
-            .chain(manifests)
-            .chain(policies.map(PathBuf::from))
-            .chain(plugins.map(PathBuf::from))
-            .chain(scripts)
-            .chain(self.arguments.secrets())
-            .collect()
-    }
-
     fn look(&self) -> FileLooks {
-        FileLooks::look(self.paths())
+        FileLooks::look(paths(&self.arguments, &self.config, self.feed.is_some()))
     }
+}
+
+/// The files that are read with a configuration. `is_fed`: the supergraph is no file.
+fn paths(arguments: &Arguments, config: &Config, is_fed: bool) -> Vec<PathBuf> {
+    let supergraph = (!is_fed).then(|| arguments.supergraph_path(config).ok());
+    let supergraph = supergraph.flatten();
+    let manifests = &config.persisted_queries.local_manifests;
+    let sources = config.persisted_queries.sources.iter();
+    let sources = sources.filter_map(|source| source.path.as_ref());
+    let manifests = manifests.iter().chain(sources).map(PathBuf::from);
+    let cedar = config.authorization.policies.cedar.as_ref();
+    let policies = cedar.into_iter().flat_map(CedarOptions::files);
+    let plugins = config.plugins.iter().map(|plugin| &plugin.path);
+    let rhai = &config.rhai;
+    let scripts = rhai.scripts.iter();
+    let scripts = scripts.flat_map(|folder| Program::watched(folder, &rhai.main));
+    arguments
+        .config_path()
+        .into_iter()
+        .chain(supergraph)
+        .chain(manifests)
+        .chain(policies.map(PathBuf::from))
+        .chain(plugins.map(PathBuf::from))
+        .chain(scripts)
+        .chain(arguments.secrets())
+        .collect()
 }
 
 /// Says which keys a configuration does not set any more: what protected may be gone by mistake.

@@ -517,8 +517,13 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
         let (state, _) = SchemaState::new(supergraph, config);
         let options = GatewayOptions::load(config);
         let text = format!(
-            "{options:?}{:?}{:?}{:?}{:?}{:?}",
-            state.options, state.endpoints, state.labels, state.feedback, state.refinement
+            "{options:?}{:?}{:?}{:?}{:?}{:?}{:?}",
+            state.options,
+            state.endpoints,
+            state.labels,
+            state.feedback,
+            state.refinement,
+            state.supergraph.restrictions
         );
         // When it was made does not count.
         let mut pieces = text.split("Instant {");
