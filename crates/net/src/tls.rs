@@ -127,7 +127,7 @@ pub struct ClientTlsOptions {
 pub struct ServerTlsOptions {
     /// What to show.
     pub identity: Identity,
-    /// SharingScope certificates clients may show; default: they are not asked.
+    /// Whose certificates clients may show; default: they are not asked.
     pub client_authorities: Option<Pem>,
     /// Whether a client without a certificate is refused.
     pub client_required: bool,

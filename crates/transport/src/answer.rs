@@ -151,14 +151,17 @@ pub(crate) fn no_redirect(
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Result<(), Failure> {
+    if !status.is_redirection() {
+        return Ok(());
+    }
     match headers.get(header::LOCATION) {
-        Some(to) if status.is_redirection() => Err(failed(
+        Some(to) => Err(failed(
             REDIRECT,
             &endpoint.name,
             "the subgraph answered with a redirect, which is not followed",
             format!("{status} to {to:?}: correct its URL"),
         )),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -306,8 +306,8 @@ impl Client {
         let head = head.map_err(|why| unanswered(endpoint, why))?;
         no_redirect(endpoint, head.status, &head.headers)?;
         // What has to be decoded, or says nothing but what went wrong, is not worth a look before it is whole.
-        let is_plain = matches!(Encoding::of(&head.headers), Ok(None));
-        let ahead = ask.ahead.filter(|_| is_plain && head.status.is_success());
+        let is_plain = || matches!(Encoding::of(&head.headers), Ok(None));
+        let ahead = ask.ahead.filter(|_| head.status.is_success() && is_plain());
         let intake = Intake::new(endpoint, ask.budget);
         let body = read_body_ahead(intake, connection, ahead).await?;
         if let Some(connection) = lent.back().filter(|_| !ask.headers.binds) {

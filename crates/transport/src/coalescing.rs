@@ -168,18 +168,16 @@ impl<K: Eq + Hash, O: Clone> Coalescer<K, O> {
         }
         let work = Rc::new(SharedWork {
             key,
+            hash,
             state: RefCell::default(),
             waiters: Cell::new(1),
         });
-        table.insert_unique(hash, Rc::clone(&work), |work| {
-            self.hasher.hash_one(&work.key)
-        });
+        table.insert_unique(hash, Rc::clone(&work), |work| work.hash);
         work
     }
     fn remove(&self, work: &Rc<SharedWork<K, O>>) {
-        let hash = self.hasher.hash_one(&work.key);
         let mut table = self.table.borrow_mut();
-        if let Ok(entry) = table.find_entry(hash, |known| Rc::ptr_eq(known, work)) {
+        if let Ok(entry) = table.find_entry(work.hash, |known| Rc::ptr_eq(known, work)) {
             entry.remove();
         }
     }
@@ -189,6 +187,8 @@ impl<K: Eq + Hash, O: Clone> Coalescer<K, O> {
 #[derive(Debug)]
 struct SharedWork<K, O> {
     key: K,
+    /// That of the key: keys are as long as requests.
+    hash: u64,
     state: RefCell<State<O>>,
     /// Futures that have not been answered or dropped.
     waiters: Cell<usize>,
@@ -200,7 +200,7 @@ struct State<O> {
     outcome: Option<O>,
     /// One for everybody who has waited; empty once they were woken.
     slots: Vec<Option<Waker>>,
-    /// Those scope waiters are gone.
+    /// Those whose waiters are gone.
     free: Vec<usize>,
 }
 

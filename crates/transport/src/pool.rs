@@ -60,7 +60,7 @@ const NEW: Ages = Ages {
 pub(crate) struct Pool {
     /// A handful of origins: a list is faster than hashing names.
     origins: RefCell<Vec<Entry>>,
-    /// SharingScope turn it is to age.
+    /// Whose turn it is to age.
     turn: Cell<usize>,
     /// Number of idle HTTP/1.1 connections of all origins.
     n_idle: Cell<usize>,

@@ -35,7 +35,6 @@ use crate::{
     extensions::extended,
     headers::is_hop_by_hop,
     http1::request::{Headers, binds},
-    resilience::Permit,
     response_headers::FixedRules,
     sign::{self, CREDENTIALS_UNAVAILABLE, Renewal},
     upload::{Attachment, Files},
@@ -623,17 +622,16 @@ impl RequestTransport<'_> {
         exchanged
     }
 
-    /// Whether a try may be sent: there is what proves the gateway, rates have some left, and the subgraph is not left alone.
-    async fn permitted<'p>(&self, request: &Prepared<'p>) -> Result<Permit<'p>, Failure> {
+    /// Waits until a try may be sent: there is what proves the gateway, and rates have some left.
+    async fn ready(&self, request: &Prepared<'_>) -> Result<(), Failure> {
         let endpoint = request.endpoint;
         if endpoint.signer.is_some() {
-            Box::pin(sign::ready(endpoint, request.deadline)).await?;
+            sign::ready(endpoint, request.deadline).await?;
         }
-        if let Some(admission) = self.admission {
-            Box::pin(self.admit(admission, endpoint)).await?;
+        match self.admission {
+            Some(admission) => self.admit(admission, endpoint).await,
+            None => Ok(()),
         }
-        let permit = endpoint.health.admit(endpoint.traffic.breaker);
-        permit.ok_or_else(|| left_alone(endpoint))
     }
 
     /// Sends a request, and once more if it failed, may succeed and policy and budget allow it.
@@ -654,7 +652,15 @@ impl RequestTransport<'_> {
         let mut renewal = Renewal::of(endpoint);
         let mut is_withdrawn = false;
         loop {
-            let permit = match self.permitted(request).await {
+            let mut ready = Ok(());
+            if endpoint.signer.is_some() || self.admission.is_some() {
+                ready = Box::pin(self.ready(request)).await;
+            }
+            let admit = |()| {
+                let permit = health.admit(traffic.breaker);
+                permit.ok_or_else(|| left_alone(endpoint))
+            };
+            let permit = match ready.and_then(admit) {
                 Ok(permit) => permit,
                 Err(refused) => {
                     if is_withdrawn {
