@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Three classes of requests when five times as many come as the subgraph can answer: Ogive with and without
-# `traffic_shaping.router.overload`, and gateways and proxies beside it, in turns; prints the table of docs/load.md.
+# `traffic_shaping.router.overload`, and gateways and proxies beside it, in turns; prints a Markdown table.
 # Usage: bash bench/overload.sh [--cache DIR] [--seconds N] [--rounds N] [--markdown FILE]
 # DIR is where `ogive bench install hive-router` has put it (target/bench). OGIVE=PATH measures another binary than the one
 # it would build. Needs nginx and taskset, and an otherwise idle machine: gateways have core 0, all others core 1.

@@ -20,8 +20,8 @@ pub struct PolicyQuestion {
     pub policies: Vec<String>,
     /// The kind of the operation.
     pub kind: String,
-    /// What the caller has.
+    /// The scopes of the caller.
     pub scopes: Vec<String>,
-    /// What it claims, a JSON object.
+    /// Its claims, a JSON object.
     pub claims: String,
 }

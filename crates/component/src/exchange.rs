@@ -21,7 +21,7 @@ pub struct Exchange {
     pub subgraph: String,
     /// The status of a response.
     pub status: u16,
-    /// Whether it is no part that comes after the first, whose head has left.
+    /// Whether it has a head: no part that comes after the first has one.
     pub is_first: bool,
     /// Whether further parts follow.
     pub has_next: bool,
@@ -50,7 +50,7 @@ pub struct Changes {
     pub body: Option<Bytes>,
     /// What ends the request.
     pub ending: Option<Outcome>,
-    /// Whether it asked for an end, be it with a status that is none or before it failed.
+    /// Whether it called `end`, even with a status that is none, or before it failed: then the request does not go on.
     pub ends: bool,
 }
 

@@ -117,7 +117,7 @@ impl Lent {
         self.memory_is_refused
     }
 
-    /// Nothing is changed where something is only decided.
+    /// An error where something is only decided: there nothing is changed.
     fn may_change(&self) -> Result<()> {
         if self.exchange.is_read_only {
             let why = "changing anything where it only decides";
@@ -139,7 +139,7 @@ impl Lent {
         let why = format!("reading the header `{name}` (`permissions.read_headers`)");
         Err(CallError::Forbidden(why).into())
     }
-    /// A part that comes after the first has no head of its own, and the one before it has left.
+    /// An error for a part that comes after the first: the head has left with that.
     fn has_head(&self) -> Result<()> {
         if self.exchange.is_first {
             return Ok(());

@@ -2,9 +2,9 @@
 //!
 //! A component is told of a stage by a call of what it exports for it, and sees and changes what the stage is about through
 //! what it imports; both stand in the WIT package `ogive:hooks` (`wit/hooks.wit`), which only grows. It can reach nothing
-//! else: no file, no socket, no clock, no other import, and no host but those that are permitted ([`outgoing`]). What it may read and write is permitted by name
-//! ([`Permissions`]), what a call may need is bounded ([`Limits`]), and one that fails again and again is left alone for a
-//! while ([`Ejection`]).
+//! else: no file, no socket, no clock, no other import, and no host but those that are permitted ([`outgoing`]). What it may
+//! read and write is permitted by name ([`Permissions`]), what a call may need is bounded ([`Limits`]), and one that fails
+//! again and again is left alone for a while ([`Ejection`]).
 //!
 //! Reading order: [`options`] (what a configuration says), [`exchange`] (what a stage lends), [`outgoing`] (requests to other
 //! hosts), [`decide`] (what is asked where something is decided), [`plugin`] (loading and calling), `ejection` (leaving it

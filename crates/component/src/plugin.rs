@@ -28,7 +28,7 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// From how long a time on a call is one that others should not wait for.
 const LONG: Duration = Duration::from_millis(1);
-/// How many calls of a hook run where nobody waits for them after one that was long.
+/// How many calls of a hook run beside the workers after one that was long.
 const CALLS_BESIDE: u32 = 1_000;
 
 /// How many hooks there are.
@@ -131,8 +131,8 @@ impl Plugin {
         self.beside[place(decision)].load(Ordering::Relaxed) > 0
     }
 
-    /// Calls its hook for the stage. What it has made of the exchange is given back, unless it failed: then the exchange is
-    /// as it was.
+    /// Calls its hook for the stage, and gives back what it has made of the exchange. If it failed, the context is as it was and
+    /// there are no changes but that it asked for an end; headers and body are not to be used.
     pub fn call(&self, mut exchange: Exchange) -> (Exchange, Result<(), CallError>) {
         let stage = exchange.stage;
         // Who may write no entry has changed none.
@@ -152,7 +152,7 @@ impl Plugin {
         self.called(hook, || self.pool.authenticate(&mut exchange))
     }
 
-    /// Asks it which policies hold. It may say others than it is asked for, which nobody asked for.
+    /// Asks it which policies hold. It may name some that it was not asked about; the caller leaves them out.
     pub fn policies(&self, question: PolicyQuestion) -> Result<Vec<String>, CallError> {
         let mut exchange = Exchange::to_decide();
         let hook = hook_of_decision(Decision::Policies);

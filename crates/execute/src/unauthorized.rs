@@ -7,7 +7,7 @@ use crate::condition::Conditions;
 
 /// Response keys from the root to every field, and place of objects, that would be null because the caller may not see
 /// it; at most `max`. What is switched off by `@skip` or `@include` does not count; what only objects of some types
-/// have does. `masked`: whether those count of which it sees a mask. Linear in the output of the plan.
+/// have does. `masked`: whether fields count of which it sees a mask. Linear in the output of the plan.
 pub fn refused_places(
     plan: &Plan,
     variables: &[Option<Box<str>>],

@@ -342,7 +342,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// What a client is called is told apart from other names once it was let in, and is known, if anybody has to be.
+    /// Counts the client by its name from now on: its request was let in, and its caller is known if any operation needs that.
     fn admit_name(&self, serving: &Serving, context: RequestContext<'_>) {
         let needs_caller = serving.options.caller_required
             || serving.state.options.authorization.ever_needs_caller();

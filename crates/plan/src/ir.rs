@@ -79,8 +79,8 @@ impl Plan {
         let met = rows.filter(|(_, requirement)| requirement.is_met_by(claims));
         met.map(|(number, _)| number).collect()
     }
-    /// What a caller sees of a field instead of its value, which it may see if `granted` holds: the mask of the first requirement
-    /// that is not met, if all of those have one.
+    /// What a caller sees in place of the value of a field for which `granted` does not hold: the mask of the first requirement
+    /// that is not met, if all that are not met have one.
     pub fn mask(&self, granted: Cond, met: &Granted) -> Option<&str> {
         let [asked] = self.conditions.get(granted)?.as_slice() else {
             return None;

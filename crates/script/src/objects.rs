@@ -182,7 +182,7 @@ fn writing_back(engine: &mut Engine) {
 }
 
 impl Message {
-    /// A part that comes after the first has no head of its own, and the one before it has left.
+    /// An error for a part that comes after the first: the head has left with that.
     fn has_head(&self) -> Result<()> {
         if self.0.look().is_primary {
             return Ok(());

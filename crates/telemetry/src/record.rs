@@ -58,7 +58,7 @@ pub struct Record {
     /// Code of the first error of an answer that has data.
     error: Cell<Option<&'static str>>,
     finished: Cell<bool>,
-    /// Whether it was let in, so that what its client is called is a name like others.
+    /// Whether it was let in, so that its client is counted by its name.
     is_admitted: Cell<bool>,
 }
 

@@ -37,7 +37,8 @@ fn built(name: &str, command: &mut Command) -> (Vec<String>, Vec<String>) {
     )
 }
 
-fn is_good((imports, exports): (Vec<String>, Vec<String>)) {
+/// Checks that nothing else is imported than what is offered, and that the hooks are exported.
+fn assert_offered((imports, exports): (Vec<String>, Vec<String>)) {
     let is_offered = |name: &String| {
         let offered = ["exchange", "context", "parts", "settings", "logging"];
         let mut offered = offered.iter();
@@ -62,5 +63,5 @@ fn the_example_in_python_imports_nothing_of_wasi() {
         return left_out("the Python packages of examples/plugins/python are not installed");
     }
     let build = example("python/build.py");
-    is_good(built("python", Command::new(python).arg(build)));
+    assert_offered(built("python", Command::new(python).arg(build)));
 }

@@ -119,14 +119,14 @@ struct Judged {
     since: u64,
 }
 
-/// In the extensions of a response: a subgraph was asked for it.
+/// In the extensions of a response for which a subgraph was asked. It is there only if there is a limit to learn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetched;
 
 impl Fetched {
-    /// Whether how long a response took says something of others.
+    /// Whether the time that a response took is one to learn from.
     pub(crate) fn is_told<B>(response: &Response<B>) -> bool {
-        // What was waited for in vain took its time. (No status below 500 is told as one above.)
+        // What was waited for in vain took its time. (A refusal with a status below 500 is never answered with one above.)
         let status = response.status();
         let is_late = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
         is_late || response.extensions().get::<Fetched>().is_some()

@@ -19,7 +19,7 @@ pub(crate) struct StageCondition {
 }
 
 impl StageCondition {
-    /// That of a stage where entries of the context have their names of today.
+    /// A condition that knows entries of the context by their current names, as with `context: all`.
     pub(crate) fn of(condition: Option<Condition>) -> Self {
         StageCondition {
             condition,

@@ -1,5 +1,5 @@
-//! What of the stages of a request goes on behind its response: at parts that come later ([`parts`](super::parts)), at the events of
-//! a subscription, and at what subgraphs are asked for them.
+//! What of the stages of a request goes on after its response has begun: at parts that come later ([`parts`](super::parts)), at
+//! the events of a subscription, and at what subgraphs are asked for deferred parts.
 //!
 //! It shares the context with the stages of the request, which end with the head of the response. What was opened goes on
 //! under the settings that it was opened with; the scripts become those of a schema that is served later.
@@ -118,7 +118,8 @@ impl KeptRun {
         }
     }
 
-    /// Goes on with what is served now, if that asks the same: the scripts and what they know of the schema.
+    /// Goes on with the scripts of what is served now, and what they know of the schema, if the settings are the same; if not, the
+    /// stream is about to be ended by the reload.
     pub(crate) fn refresh(&mut self) {
         let serving = self.gateway.serving.load_full();
         let Some(served) = &serving.coprocessor else {

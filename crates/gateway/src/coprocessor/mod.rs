@@ -10,9 +10,12 @@
 //! | `RouterResponse` | [`router`], [`answers`] | its head is made |
 //! | the last three, again | [`parts`] | a later part of an answer, or an event, is made |
 //!
-//! What the stages of one request share is its [`run`]; how it is asked and what it says is taken over is [`messages`], of several
-//! requests in one message [`fetch_batch`], under which conditions [`condition`] and [`values`]; how they are composed of a configuration is [`settings`] and [`plugins`], what
-//! bodies look like is [`body`], how requests of components to other hosts are sent is [`outgoing`], and how scripts and components get at the context is [`lent_context`]. Scripts ([`scripts`]) and WebAssembly components ([`components`]) are called at the same stages. What components decide elsewhere is asked in [`decide`]. Without a coprocessor none of this is there: a request looks once whether it is.
+//! What the stages of one request share is its [`run`]. How a coprocessor is asked, and how what it says is taken over, is
+//! [`messages`]; several requests are told in one message by [`fetch_batch`], and for which requests it is told say [`condition`]
+//! and [`values`]. What of a configuration is used is [`settings`] and [`plugins`], what bodies look like is [`body`]. Scripts
+//! ([`scripts`]) and WebAssembly components ([`components`]) are called at the same stages, and get at the context by
+//! [`lent_context`]; requests of components to other hosts are sent by [`outgoing`], and what components decide elsewhere is asked
+//! by [`decide`]. Without a coprocessor none of this is there: a request looks once whether it is.
 //!
 //! What goes on behind a response keeps what it needs of the stages of its request ([`kept`]). Only requests to the subgraph of a
 //! subscription pass no stage: where one looks at requests to subgraphs, subscriptions are refused.

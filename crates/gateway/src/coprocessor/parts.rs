@@ -24,8 +24,9 @@ pub(crate) enum PartOutcome {
 }
 
 impl OperationCoprocessor<'_> {
-    /// Lets whoever looks at answers look at a part that comes after the first, or at an event. What calls keep of it is given
-    /// back with it. `says_next`: whether the part itself says if others follow.
+    /// Lets whoever looks at answers look at a part that comes after the first, or at an event. The memory that calls count is
+    /// given back at the end of each stage: a stream may have any number of parts. `says_next`: whether the part has a member
+    /// `hasNext`; events have none.
     pub(crate) async fn part(
         &self,
         mut json: Bytes,
@@ -40,7 +41,7 @@ impl OperationCoprocessor<'_> {
                 .set(run.looks_at_errors() && has_errors(&json));
             let held = run.memory.used();
             let told = self.part_at(stage, &json, (has_next, says_next)).await;
-            // What a reply has left in the context is bounded by itself.
+            // What a reply leaves in the context stays, and has a bound of its own.
             run.memory.shrink(run.memory.used().saturating_sub(held));
             match told? {
                 Some(PartOutcome::Sent(changed)) => json = changed,

@@ -22,7 +22,8 @@ use crate::shared::offload::Offload;
 pub(crate) struct LoadedPlugin {
     pub(crate) plugin: Arc<Plugin>,
     pub(crate) hook: Hook,
-    /// Where its calls wait for other hosts, if it asks any: one thread for each call at a time, begun when there is one.
+    /// Where its calls at stages wait for other hosts, if it asks any: as many threads as it may have instances, each started when
+    /// it is needed.
     pub(crate) threads: Option<Arc<Offload>>,
     /// By stage.
     when: Arc<[StageCondition]>,

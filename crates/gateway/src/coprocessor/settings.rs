@@ -26,7 +26,7 @@ use crate::{
     shared::selectors::Selected,
 };
 
-/// The stages at what open streams send and ask.
+/// The stages that look at what is sent on open streams, or at what subgraphs are asked for it.
 const STREAM_STAGES: [Stage; 5] = [
     Stage::SubgraphRequest,
     Stage::SubgraphResponse,

@@ -21,7 +21,7 @@ use crate::{
     subscribe::owner::kept_apart,
 };
 
-/// The same as it is looked at.
+/// The head of a request, of one that is there or of one that was kept ([`KeptHead`]).
 #[derive(Clone, Copy)]
 struct Head<'h> {
     method: &'h str,

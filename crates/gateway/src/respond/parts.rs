@@ -99,7 +99,7 @@ pub(crate) struct Kept {
     gateway: Option<Arc<Gateway>>,
     /// Ends it when its credential is withdrawn, if it can be.
     end: Option<(Arc<PartsEnd>, RevocationGuard)>,
-    /// The stages that its parts pass, if anybody looks at them, and who says that the first one has left.
+    /// The stages that its parts pass, if anybody looks at them, and what is notified when the first part has left.
     hooks: Option<(KeptRun, Rc<Notify>)>,
 }
 
@@ -502,7 +502,7 @@ async fn revoked(end: Option<&(Arc<PartsEnd>, RevocationGuard)>) -> RequestError
     }
 }
 
-/// How whoever looks at parts ends an answer.
+/// How a hook ends an answer at one of its parts.
 enum PartEnd {
     /// With the errors of this response.
     Said(Bytes),
@@ -630,7 +630,7 @@ fn framed(
 struct PartBody {
     framing: PartFraming,
     start: Option<FirstPart>,
-    /// Is told when that has left.
+    /// Notified when that has left.
     left: Option<Rc<Notify>>,
     work: Option<Work>,
     receiver: PartReceiver,

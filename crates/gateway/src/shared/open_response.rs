@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::Response;
 use ogive_server::ResponseBody;
 
-/// In the extensions of a response behind which events come in another way than as its body: as long as it is there, nobody
-/// has put another response into its place.
+/// In the extensions of a response to a subscription whose events are not its body, as over a WebSocket. A hook that puts another
+/// response in its place takes it away, and the subscription is given up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenSubscription;
 

@@ -1,4 +1,5 @@
-//! Who is told of calls of hooks that no stage of a coprocessor makes, and of those that failed.
+//! Who is told of calls that are made where something is decided (by components, or a service of policies), and of those that
+//! failed.
 
 use std::time::Instant;
 
@@ -19,14 +20,14 @@ pub struct Telling<'a> {
 }
 
 impl<'a> Telling<'a> {
-    /// Of what no request asks.
+    /// Of calls that no request makes.
     pub(crate) fn of(telemetry: &'a Telemetry) -> Self {
         Telling {
             telemetry: Some(telemetry),
             ..Telling::default()
         }
     }
-    /// Of what a request asks.
+    /// Of calls for a request.
     pub(crate) fn of_request(context: RequestContext<'a>) -> Self {
         Telling {
             telemetry: Some(context.telemetry),
@@ -34,7 +35,7 @@ impl<'a> Telling<'a> {
             observer: context.worker.observer(),
         }
     }
-    /// Of what an operation asks.
+    /// Of calls for an operation.
     pub(crate) fn of_operation(context: &'a OperationContext<'_>) -> Self {
         Telling {
             telemetry: context.telemetry(),
@@ -52,7 +53,7 @@ impl<'a> Telling<'a> {
             observer.passed(&StageEvent::Hook(&call));
         }
     }
-    /// Nobody is refused for it, so nobody else tells.
+    /// Tells of a call that failed while the request goes on: only refusals are told elsewhere.
     pub(crate) fn failed(self, cause: &str, message: &'static str, code: ErrorCode) {
         if let Some(telemetry) = self.telemetry {
             telemetry.failed(&FailureLine {

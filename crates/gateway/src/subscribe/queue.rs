@@ -237,7 +237,7 @@ impl EventQueue {
             && !state.is_hooked
             && state.expiry.is_none_or(|at| event.arrived < at)
     }
-    /// Nothing goes past it, because events are looked at before they are sent.
+    /// From now on no event goes past it, because all are looked at before they are sent.
     pub(crate) fn hook(&self) {
         self.lock().is_hooked = true;
     }

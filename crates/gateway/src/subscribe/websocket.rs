@@ -210,15 +210,15 @@ impl Driver {
         }
     }
 
-    /// Whether there are operations that clients may not ask for twice without harm. Subscriptions they may.
+    /// Whether there are operations that it would do harm to ask for twice: all but subscriptions.
     fn is_answering(&self) -> bool {
         let is_stream =
             |one: &SessionOperation| matches!(one.state, OperationState::Streaming { .. });
         !self.operations.iter().all(is_stream)
     }
 
-    /// Forgets an operation without a word, and has the client come back, who asks for it again then: after an error it
-    /// would not. What is being answered is waited for, which its own timeouts bound.
+    /// Forgets an operation without a word and closes soon, so that the client connects again and asks for it again: after an
+    /// `error` it would not. What is being answered is waited for, which its own timeouts bound.
     fn restart(&mut self, at: usize) {
         self.operations.swap_remove(at);
         self.is_restarting = true;

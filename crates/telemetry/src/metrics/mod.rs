@@ -100,7 +100,7 @@ impl Default for MetricsOptions {
 pub struct Metrics {
     operation_names: bool,
     clients: bool,
-    /// Names and versions of clients that were let in, as many as there may be series of a thread.
+    /// Names and versions of clients that were let in. Each thread adds as many as it may have series.
     known_clients: RwLock<FastMap<Box<str>, Vec<Box<str>>>>,
     commit: Option<&'static str>,
     values: AttributeValues,
@@ -308,7 +308,7 @@ impl Metrics {
             self.client(slot, client, new_client);
         }
     }
-    /// Counts a client by its name, if that was ever let in.
+    /// Counts a client by its name and version if it is let in or was before, and as `other` if not.
     fn client(&self, slot: &Slot, client: &ClientIdentity, new: NewValue) {
         let pair = (&*client.name, &*client.version);
         let is_known = || {

@@ -41,8 +41,8 @@ pub(crate) fn status_of(stage: &str, status: u16) -> u16 {
     if is_of_subgraph(stage) { 200 } else { status }
 }
 
-/// What is ended without a word of caches is nobody's to keep, but for what was answered in part.
-fn is_kept_by_nobody(stage: &str, answer: &Answer) {
+/// No cache stores what a hook ended without a word of caches; at a stage of a subgraph the rest is answered as ever.
+fn assert_not_stored(stage: &str, answer: &Answer) {
     if !is_of_subgraph(stage) {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{stage}");
     }
@@ -80,7 +80,7 @@ fn requests_end_at_every_stage_with_every_status() {
                 assert_eq!(answer.status, status_of(stage, status), "{stage} {status}");
                 let said = (!is_of_subgraph(stage)).then_some("1");
                 assert_eq!(answer.header("x-ended"), said, "{stage}");
-                is_kept_by_nobody(stage, &answer);
+                assert_not_stored(stage, &answer);
                 let asked = with.graph.service.recorded().len();
                 assert_eq!(asked, usize::from(asks), "{stage} {status}");
                 assert_eq!(with.stages(), [stage]);
@@ -147,7 +147,7 @@ fn scripts_end_requests_at_every_stage_with_every_status() {
             assert_eq!(answer.status, status_of(stage, status), "{stage} {status}");
             assert_eq!(answer.json()["errors"][0]["message"], "not you", "{stage}");
             assert_eq!(answer.header("x-internal"), None, "{stage}");
-            is_kept_by_nobody(stage, &answer);
+            assert_not_stored(stage, &answer);
             let asked = graph.service.recorded().len();
             assert_eq!(asked, usize::from(asks), "{stage} {status}");
         }
