@@ -371,7 +371,7 @@ fn decisions(
         let export = exported(component, name);
         found[*decision as usize] = Some(export.ok_or_else(|| {
             format!(
-                "it exports no `ogive:hooks/{name}@{VERSION}`, and the configuration has it decide that"
+                "it exports no `ogive:hooks/{name}@{VERSION}`, for which the configuration names it"
             )
         })?);
     }

@@ -255,7 +255,7 @@ fn rates(root: &Node, config: &Config, errors: &mut Errors) {
     let is_component = |one: &Selector| matches!(one, Selector::Component(_));
     if let Some(rate) = of_subgraphs.find(|rate| rate.key.iter().any(is_component)) {
         let message = format!(
-            "`component` says nothing in rates of subgraphs, as `{}` has it",
+            "`component` says nothing in rates of subgraphs, and is in the key of `{}`",
             rate.name
         );
         let help = "a component is asked once for an operation: use it in `traffic_shaping.router.rate_limits`";

@@ -347,7 +347,7 @@ impl OperationCoprocessor<'_> {
         let kind = prepared.operation.definition.kind;
         self.note_operation(prepared);
         if kind == OperationKind::Subscription && run.looks_at_fetches() {
-            let message = "subscriptions are not served here: the coprocessor looks at requests to subgraphs, and is not told of those of subscriptions";
+            let message = "subscriptions are not served here: a coprocessor, script or component looks at requests to subgraphs, and those of subscriptions are not shown to it";
             return Err(RequestError::graphql(
                 codes::SUBSCRIPTIONS_NOT_SUPPORTED,
                 message,
