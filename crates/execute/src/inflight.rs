@@ -20,6 +20,9 @@ pub(crate) struct InflightFutures<'f, K, T> {
     parent: Arc<Mutex<Option<Waker>>>,
 }
 
+/// Requests at the same time that there is room for at first.
+const ENTRIES: usize = 4;
+
 struct Entry<'f, K, T> {
     tag: K,
     future: Pin<Box<dyn Future<Output = T> + 'f>>,
@@ -54,7 +57,7 @@ impl Wake for Flag {
 impl<'f, K: Copy, T> InflightFutures<'f, K, T> {
     pub(crate) fn new() -> Self {
         InflightFutures {
-            entries: Vec::new(),
+            entries: Vec::with_capacity(ENTRIES),
             polled: 0,
             parent: Arc::default(),
         }

@@ -200,6 +200,9 @@ const DIFFERENCES_MAX: u32 = 16;
 /// them is at most as long as the operation and a few answers.)
 const ITEMS_UNCHECKED: u32 = 64;
 
+/// Objects and lists inside of each other that there is room for at first.
+const FRAMES: usize = 4;
+
 /// An object or list that is being written.
 enum Frame<'p> {
     Object {
@@ -240,7 +243,8 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             locals: input.locals,
             errors: input.errors,
             out,
-            frames: Vec::new(),
+            // The object of the operation at least.
+            frames: Vec::with_capacity(FRAMES),
             derived: plan.derived(),
             written: None,
             being_written: Vec::new(),

@@ -12,6 +12,7 @@ use crate::{
     http_client::{Answer, post_with},
     identity::Known,
     incremental::{CURRENT, Coming, QUERY, held_back, is_known},
+    telemetry::{lines, scratch},
 };
 
 /// A folder with one script; gone with the test.
@@ -424,4 +425,20 @@ fn scripts_are_replaced_under_load_and_bad_ones_change_nothing() {
         }
         drop(over);
     });
+}
+
+/// A script ends a request with a body of its own that says no code: the log says who ended it.
+#[test]
+fn the_access_log_says_that_a_script_has_ended_a_request() {
+    let path = scratch("break-script.txt");
+    let text = r#"fn supergraph_service(service) { service.map_request(|request| {
+        throw #{ status: 403, body: #{ errors: [#{ message: "no" }] } };
+    }); }"#;
+    let more = format!(
+        "telemetry: {{ access_log: {{ enabled: true, format: text, path: '{}', fields: [status, code] }} }}\n",
+        path.display()
+    );
+    assert_eq!(ask(&with(text, &more), &[]).status, 403);
+    assert_eq!(lines(&path, 1), ["status=403 code=SCRIPT_BREAK"]);
+    std::fs::remove_file(path).unwrap();
 }

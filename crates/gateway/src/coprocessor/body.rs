@@ -12,7 +12,7 @@ use ogive_failure::ErrorCode;
 use ogive_json::write_string;
 use ogive_script::exchange::Members;
 use ogive_server::ResponseBody;
-use ogive_telemetry::{Record, codes};
+use ogive_telemetry::Record;
 use serde_json::value::RawValue;
 
 use super::change::Change;
@@ -98,19 +98,19 @@ pub(crate) fn error(message: &str, code: ErrorCode) -> Vec<u8> {
     out
 }
 
-/// The body of GraphQL that a coprocessor ends something with.
-pub(crate) fn of_break(status: StatusCode, body: Option<ReplyBody>) -> Bytes {
+/// The body of GraphQL that a hook ends something with; `code`: that of an end that says none.
+pub(crate) fn of_break(status: StatusCode, code: ErrorCode, body: Option<ReplyBody>) -> Bytes {
     match body {
         Some(ReplyBody::Json(json)) if json.starts_with(b"{") => json,
-        Some(ReplyBody::Text(text)) => error(&text, codes::COPROCESSOR_BREAK).into(),
+        Some(ReplyBody::Text(text)) => error(&text, code).into(),
         _ => {
             let reason = status.canonical_reason().unwrap_or("the request was ended");
-            error(reason, codes::COPROCESSOR_BREAK).into()
+            error(reason, code).into()
         }
     }
 }
 
-/// The response that a coprocessor ends a request with. `is_graphql`: whether the body has to be a response of GraphQL.
+/// The response that a hook ends a request with. `is_graphql`: whether the body has to be a response of GraphQL.
 pub(crate) fn break_response(
     status: StatusCode,
     change: Change,
@@ -118,7 +118,7 @@ pub(crate) fn break_response(
 ) -> Response<ResponseBody> {
     let is_text = matches!(&change.body, Some(ReplyBody::Text(text)) if !is_json(text));
     let body = if is_graphql || change.body.is_none() {
-        of_break(status, change.body)
+        of_break(status, change.break_code, change.body)
     } else {
         change.body.map(ReplyBody::into_bytes).unwrap_or_default()
     };
@@ -127,7 +127,7 @@ pub(crate) fn break_response(
     } else {
         "application/json; charset=utf-8"
     };
-    let code = break_code(status, &body);
+    let code = said_code(status, &body, change.break_code);
     let mut response = Response::new(ResponseBody::from(body));
     *response.status_mut() = status;
     if let Some(code) = code {
@@ -150,8 +150,8 @@ pub(crate) fn break_response(
 #[derive(Clone, Copy, Debug)]
 struct BreakCode(&'static str);
 
-/// That of its first error, if it is one of ours; none of an answer that went well.
-fn break_code(status: StatusCode, body: &[u8]) -> Option<&'static str> {
+/// That of its first error, if it is one of ours, or else `otherwise`; none of an answer that went well.
+fn said_code(status: StatusCode, body: &[u8], otherwise: ErrorCode) -> Option<&'static str> {
     #[derive(serde::Deserialize)]
     struct Said<'a> {
         #[serde(borrow, default)]
@@ -175,7 +175,7 @@ fn break_code(status: StatusCode, body: &[u8]) -> Option<&'static str> {
     let first = said.as_ref().and_then(|said| said.errors.first());
     let code = first.and_then(|first| first.extensions.as_ref()?.code.as_deref());
     let own = code.and_then(ErrorCode::find);
-    Some(own.unwrap_or(codes::COPROCESSOR_BREAK).as_str())
+    Some(own.unwrap_or(otherwise).as_str())
 }
 
 /// Notes that a hook has ended a request, if one has.
@@ -198,12 +198,12 @@ pub(crate) fn with_has_next(json: Bytes, has_next: bool) -> Result<Bytes, Coproc
 }
 
 /// The response that a stream ends with of which a part was ended with this body: without errors it would say nothing.
-pub(crate) fn of_ended_part(status: StatusCode, body: Option<ReplyBody>) -> Bytes {
-    let said = of_break(status, body);
+pub(crate) fn of_ended_part(status: StatusCode, code: ErrorCode, body: Option<ReplyBody>) -> Bytes {
+    let said = of_break(status, code, body);
     if has_errors(&said) {
         return said;
     }
-    of_break(status, None)
+    of_break(status, code, None)
 }
 
 /// Whether a text is JSON.

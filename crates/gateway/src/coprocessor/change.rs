@@ -5,11 +5,14 @@ use ogive_coprocessor::{
     Control, CoprocessorError, Message, MessageBody, Reply, ReplyBody, Stage,
     headers::{Peer, of_break, replaced},
 };
+use ogive_failure::{ErrorCode, codes};
 
 /// What a stage makes of something, read and checked; `None` of what stays.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) control: Control,
+    /// The code of an end that says none.
+    pub(crate) break_code: ErrorCode,
     pub(crate) headers: Option<HeaderMap>,
     pub(crate) body: Option<ReplyBody>,
     pub(crate) status_code: Option<StatusCode>,
@@ -39,6 +42,7 @@ impl Change {
         });
         Ok(Change {
             control: reply.control,
+            break_code: codes::COPROCESSOR_BREAK,
             headers: headers.transpose()?,
             body: reply.body,
             status_code: reply.status_code,
@@ -57,6 +61,7 @@ impl Change {
         }
         Change {
             control: then.control,
+            break_code: then.break_code,
             headers: then.headers.or(first.headers),
             body: then.body.or(first.body),
             status_code: then.status_code.or(first.status_code),

@@ -161,6 +161,7 @@ fn change(exchange: Exchange, message: &Message<'_>) -> Change {
         let headers = kept(&none, ending.headers, peer);
         return Change {
             control: Control::Break(ending.status),
+            break_code: codes::PLUGIN_BREAK,
             headers: (!headers.is_empty()).then_some(headers),
             body: Some(ReplyBody::Json(body)),
             status_code: None,
@@ -172,6 +173,7 @@ fn change(exchange: Exchange, message: &Message<'_>) -> Change {
     let status = changes.status.then_some(exchange.status);
     Change {
         control: Control::Continue,
+        break_code: codes::PLUGIN_BREAK,
         headers: changes.headers.then(|| kept(before, headers, peer)),
         body: changes.body.map(|body| {
             if stage.body_is_text() {

@@ -61,7 +61,7 @@ async fn before(
                 // What it says is a response of GraphQL, which counts whatever the status.
                 status: 200,
                 headers: change.headers.unwrap_or_default(),
-                body: body::of_break(status, change.body),
+                body: body::of_break(status, change.break_code, change.body),
             }));
         }
         let url = change.uri;
@@ -108,7 +108,7 @@ async fn after(
             return Ok(FetchAnswer {
                 status: 200,
                 headers,
-                body: body::of_break(status, change.body),
+                body: body::of_break(status, change.break_code, change.body),
             });
         }
         let status = change.status_code.map(|status| status.as_u16());

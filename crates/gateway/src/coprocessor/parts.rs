@@ -73,7 +73,7 @@ impl OperationCoprocessor<'_> {
         };
         let take = |change: Change| {
             if let Control::Break(status) = change.control {
-                let ended = of_ended_part(status, change.body);
+                let ended = of_ended_part(status, change.break_code, change.body);
                 return Ok(Some(PartOutcome::Ended(ended)));
             }
             let Some(body) = change.body else {

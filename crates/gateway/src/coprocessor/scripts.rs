@@ -123,6 +123,7 @@ fn change(exchange: Exchange, message: &Message<'_>) -> Change {
     let status = exchange.has_new_status.then_some(exchange.status);
     Change {
         control: Control::Continue,
+        break_code: codes::SCRIPT_BREAK,
         headers: exchange
             .has_new_headers
             .then(|| kept(before, headers, peer)),
@@ -143,6 +144,7 @@ fn ending(ended: Outcome) -> Change {
     let body = body.unwrap_or_else(|| body::error(&message, codes::SCRIPT_BREAK).into());
     Change {
         control: Control::Break(status),
+        break_code: codes::SCRIPT_BREAK,
         headers: None,
         body: Some(ReplyBody::Json(body)),
         status_code: None,

@@ -181,7 +181,8 @@ impl InParts {
         planned.plan.deferral.as_ref()?;
         let told = run.context.coprocessor();
         let looks = |told: &&OperationCoprocessor<'_>| {
-            told.run.looks_at_parts() || told.run.looks_at_fetches()
+            let run = told.run;
+            run.looks_at_parts() || run.looks_at_fetches() || run.looks_at_errors()
         };
         let hooks = match told.filter(looks) {
             None => None,

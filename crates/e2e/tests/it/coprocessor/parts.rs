@@ -195,3 +195,21 @@ fn a_condition_on_the_head_is_judged_by_it_at_later_parts() {
         assert_eq!(coprocessor.asked(), expected, "{status}");
     }
 }
+
+/// Nobody looks at bodies, and yet the first part has errors that somebody is to be told of.
+#[test]
+fn errors_of_the_first_part_count_where_only_they_are_asked_for() {
+    let query = format!("{{ me {{ city }} {}", QUERY.trim_start_matches('{'));
+    for (fields, expected) in [("Person.city", 1), ("Review.title", 0)] {
+        let coprocessor = playing(|_| json!({}));
+        let stages = "router: { response: { headers: true, condition: { eq: [{ on_graphql_error: true }, true] } } }";
+        let rules =
+            format!("authorization: {{ directives: enforce, redact: [{{ fields: [{fields}] }}] }}");
+        let (graph, inventory) = with(&coprocessor, &format!("{stages}\n{rules}"));
+        let mut coming = Coming::ask(graph.address(), &query, CURRENT);
+        coming.until("\"hasNext\":true");
+        is_known(&mut inventory.next());
+        assert_eq!(coming.parts().len(), 2);
+        assert_eq!(coprocessor.asked(), expected, "{fields}");
+    }
+}

@@ -1,9 +1,12 @@
 //! Events that a coprocessor or a script looks at before their clients: what it is told, what it may change, and what becomes of
 //! a subscription when it ends an event, fails, or takes its time.
 
-use std::sync::{
-    Mutex,
-    mpsc::{Receiver, channel},
+use std::{
+    sync::{
+        Mutex,
+        mpsc::{Receiver, channel},
+    },
+    time::Duration,
 };
 
 use ogive_testbase::subgraph::{Reply, StubSubgraph, answer};
@@ -18,6 +21,9 @@ use crate::{
     coprocessor::{playing, told},
     http_client::{JSON, send},
 };
+
+/// A test that waits longer has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const ANSWERS: &str = "
   supergraph:
@@ -276,7 +282,7 @@ fn whoever_looks_slowly_holds_back_one_subscription_and_its_queue_has_an_end() {
     let mut source = graph.feed.opened();
     graph.wait_for_open(2);
     source.add("1");
-    begun.recv().unwrap();
+    begun.recv_timeout(PATIENCE).unwrap();
     // One is looked at, two wait, and the next one has no room.
     for number in 1..=4 {
         if number > 1 {
@@ -303,7 +309,7 @@ fn a_client_that_leaves_is_not_waited_for_by_whoever_looks_at_its_events() {
     let client = Client::subscribe(graph.served.address, SSE, ADDED);
     let mut source = graph.feed.opened();
     source.add("1");
-    begun.recv().unwrap();
+    begun.recv_timeout(PATIENCE).unwrap();
     drop(client);
     graph.wait_for_open(0);
     source.wait_until_left();
