@@ -3,12 +3,13 @@
 //! An error is told at places that are null because of it, or below one that is: never at a place that has a value.
 //! What failed as a whole is told at every place that it was to bring, up to
 //! [`failure_paths_max`](crate::ExecuteLimits::failure_paths_max) of them. Of an object that is null because non-null
-//! fields of it failed the first of these is a place; of an object that stays, every field that failed is.
+//! fields of it failed the first of these is a place; of an object that stays, every field that failed is. A part that is
+//! answered later stays or is null on its own.
 //!
 //! A subgraph chooses how many errors it reports and what they say of their places. So what one answer may make us look
 //! at is bounded ([`LOOKS`]): errors beyond that are told without a place.
 
-use ogive_plan::{FetchId, LayoutId, OutField, OutSource, ShapeId};
+use ogive_plan::{Deferral, FetchId, LayoutId, OutField, OutSource, ShapeId};
 
 use super::Absorb;
 use crate::{
@@ -62,28 +63,41 @@ impl<'p> Places<'p> {
     }
 }
 
-/// Adds the fields of an object that are null; the first one that must not be, if there is one, as the object is null then,
-/// whatever became of the others.
+/// Adds the fields of an object that are null. If one of them must not be, the object is null: that field alone is told,
+/// whatever became of the others. What is answered later is told apart from that (`part`: when a field is answered), as it
+/// takes nothing of what is answered before with it.
 fn add_null_fields<'p, I: Iterator<Item = &'p OutField>>(
     path: &Path<'p>,
     fields: impl Fn() -> I,
+    part: impl Fn(&OutField) -> u32,
     places: &mut Places<'p>,
 ) {
-    let is_non_null = |field: &OutField| field.wrapping.layer_is_non_null(field.wrapping.lists());
-    if !path.is_empty()
-        && let Some(field) = fields().find(|field| is_non_null(field))
-    {
-        let mut path = path.clone();
-        path.push(PathStep::Key(&field.key));
-        return places.add(path);
-    }
-    for field in fields() {
+    let add = |field: &'p OutField, places: &mut Places<'p>| {
         let mut path = path.clone();
         path.push(PathStep::Key(&field.key));
         places.add(path);
+    };
+    let takes_object = |field: &&OutField| {
+        !path.is_empty() && field.wrapping.layer_is_non_null(field.wrapping.lists())
+    };
+    let is_first = |field: &&OutField| part(field) == Deferral::PRIMARY;
+    if let Some(field) = fields().filter(is_first).find(takes_object) {
+        // Nothing else is answered of it.
+        return add(field, places);
+    }
+    let mut taken: Vec<u32> = Vec::new();
+    for field in fields().filter(takes_object) {
+        let part = part(field);
+        if !taken.contains(&part) {
+            taken.push(part);
+            add(field, places);
+        }
+    }
+    for field in fields().filter(|field| !taken.contains(&part(field))) {
         if places.is_done() {
             break;
         }
+        add(field, places);
     }
 }
 
@@ -146,11 +160,24 @@ impl<'p> Absorb<'_, 'p> {
         if self.is_typeless(record) {
             return places.add(path);
         }
+        let part = |field: &OutField| self.part_of(record, field);
         match self.null_fields(shape, record).next() {
-            Some(_) => add_null_fields(&path, || self.null_fields(shape, record), places),
+            Some(_) => add_null_fields(&path, || self.null_fields(shape, record), part, places),
             // Only others need what it was to bring.
-            None => add_null_fields(&path, || self.dependent_fields(record), places),
+            None => add_null_fields(&path, || self.dependent_fields(record), part, places),
         }
+    }
+
+    /// When a field of a record is answered.
+    fn part_of(&self, record: RecordId, field: &OutField) -> u32 {
+        let plan = self.store.plan();
+        let Some(deferral) = &plan.deferral else {
+            return Deferral::PRIMARY;
+        };
+        let layout = self.store.layout(record);
+        let mut entries = plan.layouts[layout].output.iter();
+        let entry = entries.position(|entry| std::ptr::eq(entry, field));
+        entry.map_or(Deferral::PRIMARY, |entry| deferral.of_output(layout, entry))
     }
 
     /// Whether an object is null for its type: it is none that clients may see, or it was not told and their fields depend

@@ -6,6 +6,7 @@ mod arriving;
 mod bounds;
 mod conditions;
 mod context;
+mod deferred;
 mod entities;
 mod events;
 mod faults;
