@@ -33,7 +33,8 @@ use tracing::Instrument;
 
 use crate::{
     admit::{
-        overload::{Fetched, Overload, Running},
+        latency_sample::LatencySample,
+        overload::{Overload, Running},
         rates::Admitted,
         subgraph_rates::FetchRates,
     },
@@ -267,6 +268,7 @@ impl Gateway {
                     }
                 }
             };
+            admitted.received(uploads.is_some());
             let answer = match received {
                 Ok(Received::One(mut request)) => {
                     let files = uploads.as_deref().map(Entry::only);
@@ -516,13 +518,13 @@ impl Gateway {
         }
         let output = pin!(self.execute_charged(run, prepared, &planned, pending)).await?;
         context.passed(|| StageEvent::Execute(&planned, &output));
-        let is_asked = serving.overload.is_some() && output.stats.fetches_sent > 0;
+        let sample = LatencySample::of_execution(&output.stats);
         let mut response = stop_span!(spans::RESPOND).in_scope(|| {
             let plan = (exposed == Exposed::WithResponse).then_some(&*planned);
             respond_operation(run, output, plan)
         });
-        if is_asked {
-            response.extensions_mut().insert(Fetched);
+        if serving.overload.is_some() {
+            sample.tell(&mut response);
         }
         context.passed(|| StageEvent::Respond);
         Ok(response)

@@ -2,6 +2,7 @@
 //! and those that do as soon as that is known ([`rates`], [`operation`]).
 
 mod component_keys;
+pub(crate) mod latency_sample;
 pub(crate) mod log_sample;
 pub(crate) mod operation;
 pub mod operation_rates;

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     admit::{
         operation_rates::{OperationRate, OperationRates},
+        rate_keys::RateKey,
         rates::Admission,
     },
     charge::OperationEstimate,
@@ -205,7 +206,12 @@ impl OperationRate {
         let hash = hasher.finish();
         let (from, left) = match sources.shared.filter(|_| self.is_shared) {
             None => {
-                let cell = admission.cell(&self.table, !is_known, hash);
+                let key = if is_known {
+                    RateKey::known(hash)
+                } else {
+                    RateKey::stranger(hash)
+                };
+                let cell = admission.cell(&self.table, key);
                 let now = admission.now();
                 let left = cell.take(&quota, units, now);
                 let reset = left.as_ref().map_or(0, |left| left.reset.as_nanos() as u64);
@@ -221,7 +227,7 @@ impl OperationRate {
                 };
                 let (left, taken) = state.rates.take(hash, key, &quota, units).await;
                 if is_new {
-                    admission.count_keys(state.rates.len());
+                    admission.count_shared_key(|| state.rates.len());
                 }
                 (TakenFrom::Shared(state.rates.clone(), taken), left)
             }

@@ -7,9 +7,12 @@
 //! reached, or else a long overload would pass for normal; at the least limit nothing can be waited for but the work itself,
 //! so there it is learnt, too.
 //!
-//! Only requests for which a subgraph was asked say how long requests take, and those that failed for want of time. What is
-//! refused, and what the gateway answers by itself (`{ __typename }`, introspection), takes so much less that a few of them
-//! among others would make these look slow; subscriptions and answers in parts go on behind what is measured.
+//! Only requests for which a subgraph was asked say how long requests take. What is refused, and what the gateway answers by
+//! itself (`{ __typename }`, introspection), takes so much less that a few of them among others would make these look slow;
+//! subscriptions and answers in parts go on behind what is measured. Of those that failed, and those whose clients have
+//! left, nobody knows how long they would have taken: they count where they took too long already, or else clients with less
+//! patience than requests take would keep an overload from being seen. Time begins when all of a request has come: how
+//! long that takes is up to its client, and so is all of a request with files.
 //!
 //! Classes share the limit from the top. What higher ones need at a time is known from how many of them come (Little's
 //! law); of that, what they do not use yet is kept free of lower ones, and always a small part, for those that come all at
@@ -17,19 +20,21 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use http::{Response, StatusCode};
 use ogive_config::{Condition, Config};
 use ogive_telemetry::codes;
 
-use crate::shared::{
-    error::RequestError,
-    selectors::{Selected, is_met},
+use crate::{
+    admit::latency_sample::LatencySample,
+    shared::{
+        error::RequestError,
+        selectors::{Selected, is_met},
+    },
 };
 
 /// What part of the limit is kept for all classes but the lowest together at least, as a fraction.
@@ -119,41 +124,36 @@ struct Judged {
     since: u64,
 }
 
-/// In the extensions of a response for which a subgraph was asked. It is there only if there is a limit to learn.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fetched;
-
-impl Fetched {
-    /// Whether the time that a response took is one to learn from.
-    pub(crate) fn is_told<B>(response: &Response<B>) -> bool {
-        // What was waited for in vain took its time. (A refusal with a status below 500 is never answered with one above.)
-        let status = response.status();
-        let is_late = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
-        is_late || response.extensions().get::<Fetched>().is_some()
-    }
-}
-
 /// A request that runs, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     overload: Arc<Overload>,
     class: usize,
     since: u64,
-    /// Whether how long it takes says something of others.
-    is_typical: bool,
+    sample: LatencySample,
 }
 
 impl Running {
-    /// What it took says something of others.
-    pub(crate) fn measure(&mut self) {
-        self.is_typical = true;
+    /// All of it has come: what passes from now on is not its client's time. A client that leaves from now on leaves
+    /// because it waits.
+    pub(crate) fn received(&mut self) {
+        self.since = self.overload.now();
+        self.sample = LatencySample::AtLeast;
+    }
+    /// It has its answer.
+    pub(crate) fn answered(&mut self, sample: LatencySample) {
+        // Of one that has not come as a whole nobody knows how long it took.
+        if self.sample != LatencySample::None {
+            self.sample = sample;
+        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.is_typical {
-            let now = self.overload.now();
+        let now = self.overload.now();
+        let took = now.saturating_sub(self.since);
+        if self.overload.counts(self.sample, took) {
             self.overload.finish(self.class, self.since, now);
         } else {
             self.overload.leave(self.class);
@@ -234,7 +234,7 @@ impl Overload {
             overload: Arc::clone(self),
             class,
             since: self.now(),
-            is_typical: false,
+            sample: LatencySample::None,
         })
     }
 
@@ -262,6 +262,18 @@ impl Overload {
         self.running.fetch_sub(1, Ordering::Relaxed);
         if let Some(class) = self.classes.get(class) {
             class.running.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether how long a request took is learnt from.
+    fn counts(&self, sample: LatencySample, took: u64) -> bool {
+        match sample {
+            LatencySample::None => false,
+            LatencySample::AtLeast => {
+                let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+                judged.idle > 0.0 && took as f64 > judged.idle * self.options.tolerance
+            }
+            LatencySample::Whole => true,
         }
     }
 
@@ -442,44 +454,58 @@ mod tests {
         assert!(longest <= 3 * IDLE, "{longest}");
     }
 
+    fn running(overload: &Arc<Overload>) -> Running {
+        assert!(overload.begin(0));
+        Running {
+            overload: Arc::clone(overload),
+            class: 0,
+            since: 0,
+            sample: LatencySample::None,
+        }
+    }
+
     /// Whoever sends what is refused at once, or needs no subgraph, tells nothing of what others take.
     #[test]
     fn only_what_a_subgraph_was_asked_for_is_a_measure() {
         let overload = Arc::new(overload(0));
-        let running = |is_typical: bool| {
-            assert!(overload.begin(0));
-            let since = 0;
-            let overload = Arc::clone(&overload);
-            let mut running = Running {
-                overload,
-                class: 0,
-                since,
-                is_typical: false,
-            };
-            if is_typical {
-                running.measure();
-            }
+        let answered = |sample| {
+            let mut running = running(&overload);
+            running.received();
+            running.answered(sample);
         };
-        (0..WINDOW_REQUESTS * 2).for_each(|_| running(false));
+        (0..WINDOW_REQUESTS * 2).for_each(|_| answered(LatencySample::None));
         assert_eq!(overload.finished.load(Ordering::Relaxed), 0);
-        running(true);
+        answered(LatencySample::Whole);
         assert_eq!(overload.finished.load(Ordering::Relaxed), 1);
         assert_eq!(overload.state().1, 0);
     }
 
+    /// Found by a reviewer: of an overload in which all clients leave before they have their answers nothing was seen.
     #[test]
-    fn a_response_says_whether_what_it_took_is_a_measure() {
-        let answered = |status: u16, is_asked: bool| {
-            let mut response = Response::builder().status(status).body(()).unwrap();
-            if is_asked {
-                response.extensions_mut().insert(Fetched);
-            }
-            Fetched::is_told(&response)
-        };
-        assert!(answered(200, true) && answered(500, false) && answered(504, false));
-        for quick in [200, 400, 429, 503] {
-            assert!(!answered(quick, false), "{quick}");
-        }
+    fn a_client_that_has_waited_too_long_is_a_measure() {
+        let overload = Arc::new(overload(0));
+        let counts = |took| overload.counts(LatencySample::AtLeast, took);
+        assert!(!counts(u64::MAX), "nobody knows yet what is long");
+        overload.judged.lock().unwrap().idle = IDLE as f64;
+        assert!(!counts(IDLE), "it had no reason to leave");
+        assert!(counts(2 * IDLE));
+        let mut running = running(&overload);
+        running.received();
+        assert_eq!(running.sample, LatencySample::AtLeast, "it may leave now");
+    }
+
+    /// Found by a reviewer: whoever sends bodies slowly, or leaves in the middle of one, made all others look slow.
+    #[test]
+    fn the_time_in_which_a_request_comes_is_no_measure() {
+        let overload = Arc::new(overload(0));
+        let mut unread = running(&overload);
+        assert_eq!(unread.sample, LatencySample::None, "it may leave now");
+        unread.answered(LatencySample::Whole);
+        assert_eq!(unread.sample, LatencySample::None);
+        let mut running = running(&overload);
+        let came = std::iter::repeat_with(|| overload.now()).find(|now| *now > 0);
+        running.received();
+        assert!(Some(running.since) >= came);
     }
 
     /// Found by an attacker: whoever came first said what all others take.

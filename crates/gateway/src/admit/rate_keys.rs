@@ -2,14 +2,9 @@
 //! one makes no other forget what it has counted; and those who are counted by their address because their key says nothing
 //! have room apart from those whose key says something.
 
-use std::{
-    convert::Infallible,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{convert::Infallible, sync::Arc};
 
+use arc_swap::ArcSwap;
 use ogive_base::FastMap;
 use ogive_store::gcra::Cell;
 use quick_cache::sync::Cache;
@@ -21,13 +16,42 @@ const KEYS_MIN: usize = 1_000;
 /// What part of its room a rate has beside it for keys that say nothing.
 const STRANGERS_PART: usize = 4;
 
-/// Those of all rates.
+/// By what somebody is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateKey {
+    hash: u64,
+    /// It is an address, for want of anything else.
+    is_stranger: bool,
+}
+
+impl RateKey {
+    /// That of somebody of whom is known what a rate asks for.
+    pub(crate) fn known(hash: u64) -> Self {
+        RateKey {
+            hash,
+            is_stranger: false,
+        }
+    }
+    /// That of somebody who is counted by the address.
+    pub(crate) fn stranger(hash: u64) -> Self {
+        RateKey {
+            hash,
+            is_stranger: true,
+        }
+    }
+}
+
+/// Those of all rates. They are looked up with every request, and change with configurations: readers write nothing that
+/// other threads read.
 #[derive(Debug)]
-pub(crate) struct RateKeys {
+pub(crate) struct RateKeys(ArcSwap<KeyTables>);
+
+#[derive(Clone, Debug)]
+struct KeyTables {
     /// By what each rate is called in the configuration.
-    tables: RwLock<FastMap<Box<str>, Arc<KeyTable>>>,
+    by_rate: FastMap<Box<str>, Arc<KeyTable>>,
     /// Room of each.
-    share: AtomicUsize,
+    share: usize,
 }
 
 /// Those of one rate, by their hashes. The least used ones are forgotten first.
@@ -48,6 +72,23 @@ impl KeyTable {
         self.known.set_capacity(share as u64);
         self.strangers.set_capacity((share / STRANGERS_PART) as u64);
     }
+    /// What a key has taken, and whether it was not known.
+    fn cell(&self, key: RateKey) -> (Arc<Cell>, bool) {
+        let keys = if key.is_stranger {
+            &self.strangers
+        } else {
+            &self.known
+        };
+        let mut is_new = false;
+        let made = || {
+            is_new = true;
+            Ok::<_, Infallible>(Arc::default())
+        };
+        match keys.get_or_insert_with(&key.hash, made) {
+            Ok(cell) => (cell, is_new),
+            Err(never) => match never {},
+        }
+    }
     fn len(&self) -> usize {
         self.known.len() + self.strangers.len()
     }
@@ -55,10 +96,10 @@ impl KeyTable {
 
 impl Default for RateKeys {
     fn default() -> Self {
-        RateKeys {
-            tables: RwLock::default(),
-            share: AtomicUsize::new(KEYS_MAX),
-        }
+        RateKeys(ArcSwap::from_pointee(KeyTables {
+            by_rate: FastMap::default(),
+            share: KEYS_MAX,
+        }))
     }
 }
 
@@ -67,45 +108,42 @@ impl RateKeys {
     pub(crate) fn share_among<'n>(&self, rates: impl Iterator<Item = &'n str>) {
         let rates: Vec<&str> = rates.collect();
         let share = (KEYS_MAX / rates.len().max(1)).max(KEYS_MIN);
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        tables.retain(|name, _| rates.contains(&&**name));
-        if self.share.swap(share, Ordering::Relaxed) != share {
-            tables.values().for_each(|table| table.resize(share));
-        }
+        self.0.rcu(|before| {
+            let mut by_rate = before.by_rate.clone();
+            by_rate.retain(|name, _| rates.contains(&&**name));
+            if before.share != share {
+                by_rate.values().for_each(|table| table.resize(share));
+            }
+            KeyTables { by_rate, share }
+        });
     }
-    fn table(&self, rate: &str) -> Arc<KeyTable> {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(table) = tables.get(rate) {
-            return Arc::clone(table);
-        }
-        drop(tables);
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        let made = || Arc::new(KeyTable::new(self.share.load(Ordering::Relaxed)));
-        Arc::clone(tables.entry(rate.into()).or_insert_with(made))
+    /// The table of a rate that has none yet.
+    fn add(&self, rate: &str) -> Arc<KeyTable> {
+        self.0.rcu(|before| {
+            if before.by_rate.contains_key(rate) {
+                return Arc::clone(before);
+            }
+            let mut tables = KeyTables::clone(before);
+            let table = Arc::new(KeyTable::new(before.share));
+            tables.by_rate.insert(rate.into(), table);
+            Arc::new(tables)
+        });
+        let tables = self.0.load();
+        let table = tables.by_rate.get(rate).cloned();
+        // Another configuration may be served meanwhile, without the rate.
+        table.unwrap_or_else(|| Arc::new(KeyTable::new(tables.share)))
     }
-    /// What a key has taken of a rate, and whether it was not known. `is_stranger`: it is counted by its address for want of
-    /// anything else.
-    pub(crate) fn cell(&self, rate: &str, is_stranger: bool, key: u64) -> (Arc<Cell>, bool) {
-        let table = self.table(rate);
-        let keys = if is_stranger {
-            &table.strangers
-        } else {
-            &table.known
-        };
-        let mut is_new = false;
-        let made = || {
-            is_new = true;
-            Ok::<_, Infallible>(Arc::default())
-        };
-        match keys.get_or_insert_with(&key, made) {
-            Ok(cell) => (cell, is_new),
-            Err(never) => match never {},
+    /// What a key has taken of a rate, and whether it was not known.
+    pub(crate) fn cell(&self, rate: &str, key: RateKey) -> (Arc<Cell>, bool) {
+        match self.0.load().by_rate.get(rate) {
+            Some(table) => table.cell(key),
+            None => self.add(rate).cell(key),
         }
     }
     /// How many are kept.
     pub(crate) fn len(&self) -> usize {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        tables.values().map(|table| table.len()).sum()
+        let tables = self.0.load();
+        tables.by_rate.values().map(|table| table.len()).sum()
     }
 }
 
@@ -118,13 +156,13 @@ mod tests {
     fn many_keys_of_one_rate_are_no_loss_to_another() {
         let keys = RateKeys::default();
         keys.share_among(["tenant", "address"].into_iter());
-        let (kept, is_new) = keys.cell("tenant", false, 7);
+        let (kept, is_new) = keys.cell("tenant", RateKey::known(7));
         assert!(is_new);
         for key in 0..2 * KEYS_MAX as u64 {
-            keys.cell("address", false, key);
-            keys.cell("tenant", true, key);
+            keys.cell("address", RateKey::known(key));
+            keys.cell("tenant", RateKey::stranger(key));
         }
-        let (found, is_new) = keys.cell("tenant", false, 7);
+        let (found, is_new) = keys.cell("tenant", RateKey::known(7));
         assert!(!is_new && Arc::ptr_eq(&kept, &found));
         let most = KEYS_MAX / 2 + KEYS_MAX / 2 / STRANGERS_PART;
         assert!(keys.len() <= most + most / 10, "{}", keys.len());
@@ -134,10 +172,10 @@ mod tests {
     fn another_configuration_keeps_what_its_rates_have_counted() {
         let keys = RateKeys::default();
         keys.share_among(["a", "b"].into_iter());
-        let (kept, _) = keys.cell("a", false, 1);
-        keys.cell("b", false, 1);
+        let (kept, _) = keys.cell("a", RateKey::known(1));
+        keys.cell("b", RateKey::known(1));
         keys.share_among(["a", "c", "d"].into_iter());
-        assert!(Arc::ptr_eq(&kept, &keys.cell("a", false, 1).0));
-        assert!(keys.cell("b", false, 1).1);
+        assert!(Arc::ptr_eq(&kept, &keys.cell("a", RateKey::known(1)).0));
+        assert!(keys.cell("b", RateKey::known(1)).1);
     }
 }

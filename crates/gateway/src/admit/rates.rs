@@ -21,9 +21,10 @@ use ogive_transport::first_text;
 
 use crate::{
     admit::{
+        latency_sample::LatencySample,
         log_sample::LogSample,
-        overload::{Fetched, Running},
-        rate_keys::RateKeys,
+        overload::Running,
+        rate_keys::{RateKey, RateKeys},
     },
     shared::error::RequestError,
     shared::measured::{Exceeded, note},
@@ -40,6 +41,9 @@ const NAME: &str = "rate_limit";
 const KEY_BYTES: usize = 112;
 /// ... and one that is counted together with other processes.
 const SHARED_KEY_BYTES: usize = 384;
+/// Keys are counted whenever there may be so many more: to count them looks at all parts of all tables, and whoever makes
+/// keys up is not to have us do that with each of them.
+const COUNTED_EVERY: usize = 32;
 
 /// How often it is logged that a rate is exceeded that is only measured.
 const MEASURED_INTERVAL: Duration = Duration::from_secs(10);
@@ -118,6 +122,16 @@ pub struct Admission {
 struct KeyMemory {
     reservation: Mutex<Reservation>,
     counted: AtomicUsize,
+    /// How many keys were not known...
+    made: AtomicUsize,
+    /// ... and how many of those that are counted with other processes.
+    made_shared: AtomicUsize,
+}
+
+/// Notes one more key; whether those that are kept are to be counted.
+fn is_due(made: &AtomicUsize) -> bool {
+    made.fetch_add(1, Ordering::Relaxed)
+        .is_multiple_of(COUNTED_EVERY)
 }
 
 impl KeyMemory {
@@ -154,10 +168,16 @@ impl Admitted {
         if let Some(rate) = &self.rate {
             rate.write(answer.headers_mut());
         }
+        if let Some(running) = &mut self.slot {
+            running.answered(LatencySample::of(answer));
+        }
+    }
+    /// The request has come, but for files, which come while it runs.
+    pub(crate) fn received(&mut self, has_files: bool) {
         if let Some(running) = &mut self.slot
-            && Fetched::is_told(answer)
+            && !has_files
         {
-            running.measure();
+            running.received();
         }
     }
     /// What is counted, for people; nothing if nothing is.
@@ -191,14 +211,26 @@ impl Admission {
             memory: KeyMemory {
                 reservation: Mutex::new(Reservation::new(memory)),
                 counted: AtomicUsize::new(0),
+                made: AtomicUsize::new(0),
+                made_shared: AtomicUsize::new(0),
             },
         }
     }
 
-    /// Counts the keys that are kept, so many of them with other processes.
-    pub(crate) fn count_keys(&self, shared: usize) {
-        let bytes = self.keys.len() * KEY_BYTES + shared * SHARED_KEY_BYTES;
-        self.memory.count(bytes);
+    /// Counts a key that was not known.
+    fn count_key(&self) {
+        if is_due(&self.memory.made) {
+            let keys = self.keys.len() + COUNTED_EVERY;
+            self.memory.count(keys * KEY_BYTES);
+        }
+    }
+    /// The same of one that is counted with other processes; `keys`: how many there are of these.
+    pub(crate) fn count_shared_key(&self, keys: impl FnOnce() -> usize) {
+        if is_due(&self.memory.made_shared) {
+            let keys = keys() + COUNTED_EVERY;
+            self.memory
+                .count(self.keys.len() * KEY_BYTES + keys * SHARED_KEY_BYTES);
+        }
     }
     /// Lets a request in, whoever asks, or says when to come back.
     pub fn admit(
@@ -225,15 +257,15 @@ impl Admission {
             return Ok(admitted);
         };
         let key = match rate.key {
-            RateLimitKey::Global => (false, self.hasher.hash_one(0u8)),
-            RateLimitKey::Ip => (false, self.of_address(client)),
+            RateLimitKey::Global => RateKey::known(self.hasher.hash_one(0u8)),
+            RateLimitKey::Ip => RateKey::known(self.of_address(client)),
             RateLimitKey::Header => match rate.header.as_ref().and_then(|name| headers.get(name)) {
-                Some(value) => (false, self.hasher.hash_one((2u8, value.as_bytes()))),
-                None => (true, self.of_address(client)),
+                Some(value) => RateKey::known(self.hasher.hash_one((2u8, value.as_bytes()))),
+                None => RateKey::stranger(self.of_address(client)),
             },
             RateLimitKey::ClientName => match first_text(headers, &rate.client_names) {
-                Some(name) => (false, self.hasher.hash_one((6u8, name))),
-                None => (true, self.of_address(client)),
+                Some(name) => RateKey::known(self.hasher.hash_one((6u8, name))),
+                None => RateKey::stranger(self.of_address(client)),
             },
             // Not known yet.
             RateLimitKey::Claim | RateLimitKey::Operation => return Ok(admitted),
@@ -262,8 +294,8 @@ impl Admission {
         };
         // Strangers must not share one rate: any of them could use it up for all others.
         let key = match claim(&rate.claim) {
-            Some(value) => (false, self.hasher.hash_one((4u8, value))),
-            None => (true, self.of_address(client)),
+            Some(value) => RateKey::known(self.hasher.hash_one((4u8, value))),
+            None => RateKey::stranger(self.of_address(client)),
         };
         self.check(rate, key).map(Some)
     }
@@ -277,8 +309,8 @@ impl Admission {
     ) -> Result<Option<(RateState, bool)>, (RequestError, RateState)> {
         let rate = options.rate.as_ref();
         let rate = rate.filter(|rate| rate.key == RateLimitKey::Operation);
-        rate.map(|rate| self.check(rate, (false, self.hasher.hash_one((3u8, name)))))
-            .transpose()
+        let key = || RateKey::known(self.hasher.hash_one((3u8, name)));
+        rate.map(|rate| self.check(rate, key())).transpose()
     }
 
     fn of_address(&self, client: Client) -> u64 {
@@ -292,7 +324,7 @@ impl Admission {
     fn check(
         &self,
         rate: &Rate,
-        key: (bool, u64),
+        key: RateKey,
     ) -> Result<(RateState, bool), (RequestError, RateState)> {
         let (ok, state) = self.take(rate, key);
         if !ok {
@@ -310,12 +342,12 @@ impl Admission {
         Ok((state, !ok))
     }
 
-    fn take(&self, rate: &Rate, (is_stranger, key): (bool, u64)) -> (bool, RateState) {
+    fn take(&self, rate: &Rate, key: RateKey) -> (bool, RateState) {
         let quota = Quota {
             capacity: u64::from(rate.capacity),
             interval: rate.interval,
         };
-        let cell = self.cell(NAME, is_stranger, key);
+        let cell = self.cell(NAME, key);
         let taken = cell.take(&quota, 1, self.now());
         let left = taken.unwrap_or_else(|left| left);
         (taken.is_ok(), RateState::of(DEFAULT, &quota, &left))
@@ -331,10 +363,10 @@ impl Admission {
         self.keys.share_among(one.chain(several));
     }
     /// What a key of a rate has taken; see [`RateKeys::cell`].
-    pub(crate) fn cell(&self, rate: &str, is_stranger: bool, key: u64) -> Arc<Cell> {
-        let (cell, is_new) = self.keys.cell(rate, is_stranger, key);
+    pub(crate) fn cell(&self, rate: &str, key: RateKey) -> Arc<Cell> {
+        let (cell, is_new) = self.keys.cell(rate, key);
         if is_new {
-            self.count_keys(0);
+            self.count_key();
         }
         cell
     }
@@ -364,7 +396,7 @@ mod tests {
         let memory = Arc::new(MemoryBudget::new(64 << 20));
         let admission = Admission::new(&memory);
         let before = memory.used();
-        (0..10_000).for_each(|key| drop(admission.cell("a", false, key)));
+        (0..10_000).for_each(|key| drop(admission.cell("a", RateKey::known(key))));
         let used = memory.used() - before;
         assert!(
             (10_000 * KEY_BYTES..10_000 * KEY_BYTES + 2 * CHUNK).contains(&used),

@@ -16,7 +16,7 @@ use ogive_server::ResponseBody;
 use ogive_transport::{ADDED_BYTES_MAX, is_for_caches};
 
 use crate::{
-    admit::overload::Fetched,
+    admit::latency_sample::LatencySample,
     operation::OperationRun,
     respond::expose::{add_extensions, plan_extension},
     schema::operation::PlannedOperation,
@@ -78,8 +78,9 @@ pub fn respond_batch(entries: Vec<Response<ResponseBody>>, media: Media) -> Resp
     }
     body.push(b']');
     let mut response = framed(StatusCode::OK, media, Bytes::from(body).into());
-    if entries.iter().any(Fetched::is_told) {
-        response.extensions_mut().insert(Fetched);
+    let samples = entries.iter().map(LatencySample::of);
+    if let Some(sample) = samples.max() {
+        sample.tell(&mut response);
     }
     let headers = response.headers_mut();
     let mut room = ADDED_BYTES_MAX;
