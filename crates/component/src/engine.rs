@@ -25,13 +25,16 @@ const IDLE_TICKS: u32 = 200;
 /// Most bytes of the native stack that a call uses. Threads of the gateway have four times as much at least.
 const STACK_BYTES_MAX: usize = 512 << 10;
 
+/// A component that was compiled, by the SHA-256 of its bytes.
+type Compiled = (Box<[u8]>, Weak<Component>);
+
 /// What all components share.
 pub(crate) struct Machine {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<Lent>,
     clock: Arc<Clock>,
-    /// What is compiled and in use, by the SHA-256 of its bytes.
-    compiled: Mutex<Vec<(Box<[u8]>, Weak<Component>)>>,
+    /// What is compiled and in use.
+    compiled: Mutex<Vec<Compiled>>,
 }
 
 /// The machine, made when it is needed for the first time.
