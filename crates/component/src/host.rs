@@ -14,9 +14,10 @@ use wasmtime::{
 
 use crate::{
     CallError,
+    error::bounded,
     exchange::{Exchange, Outcome},
     options::{Limits, Permissions, PluginOptions},
-    outgoing::Sender,
+    outgoing::{Refused, Sender, may_go},
 };
 
 mod requests;
@@ -107,10 +108,6 @@ impl Lent {
             ending.headers = headers;
         }
         exchange
-    }
-    /// Whether something is decided by what it is lent.
-    pub(crate) fn is_deciding(&self) -> bool {
-        self.exchange.is_read_only
     }
     /// Whether it asked for more memory than it may have.
     pub(crate) fn memory_is_refused(&self) -> bool {
@@ -289,11 +286,17 @@ fn exchange(of: &mut LinkerInstance<'_, Lent>) -> Result<()> {
     })?;
     of.func_wrap("set-uri", |mut lent: Store<'_>, (uri,): (String,)| {
         lent.data().may_change()?;
-        let exchange = &mut lent.data_mut().exchange;
+        let Lent {
+            exchange, settings, ..
+        } = lent.data_mut();
         if exchange.stage != Stage::SubgraphRequest {
             let why = "another URL, which only a request to a subgraph can have";
             return Err(CallError::Malformed(why.to_owned()).into());
         }
+        may_go(&exchange.uri, &uri, &settings.permissions.hosts).map_err(|why| match why {
+            Refused::Forbidden(why) => CallError::Forbidden(bounded(&why)),
+            Refused::Malformed(why) => CallError::Malformed(why),
+        })?;
         exchange.uri = uri;
         exchange.changes.uri = true;
         Ok(())

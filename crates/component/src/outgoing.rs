@@ -101,6 +101,27 @@ pub(crate) enum Refused {
 
 /// Where a URL leads, if that is permitted.
 pub(crate) fn place(url: &str, hosts: &BTreeSet<Host>) -> Result<(Host, PathAndQuery), Refused> {
+    let (wanted, path) = read(url)?;
+    if !hosts.contains(&wanted) {
+        let why = format!("requests to `{wanted}` (`permissions.hosts`)");
+        return Err(Refused::Forbidden(why));
+    }
+    Ok((wanted, path))
+}
+
+/// Whether a request to a subgraph, which goes to one URL, may go to another one: at the same host, or at one that is
+/// permitted. Otherwise its headers would reach anybody, and whoever reads the answer would ask anybody.
+pub(crate) fn may_go(from: &str, to: &str, hosts: &BTreeSet<Host>) -> Result<(), Refused> {
+    let (wanted, _) = read(to)?;
+    if hosts.contains(&wanted) || read(from).is_ok_and(|(known, _)| known == wanted) {
+        return Ok(());
+    }
+    let why = format!("sending a request of a subgraph to `{wanted}` (`permissions.hosts`)");
+    Err(Refused::Forbidden(why))
+}
+
+/// What a URL names: a host, and a path there.
+fn read(url: &str) -> Result<(Host, PathAndQuery), Refused> {
     let malformed = |why: &str| Refused::Malformed(format!("the URL {why}"));
     if url.len() > URL_BYTES_MAX {
         return Err(malformed("is too long"));
@@ -139,10 +160,6 @@ pub(crate) fn place(url: &str, hosts: &BTreeSet<Host>) -> Result<(Host, PathAndQ
         name: name.into(),
         port: port.unwrap_or(if https { 443 } else { 80 }),
     };
-    if !hosts.contains(&wanted) {
-        let why = format!("requests to `{wanted}` (`permissions.hosts`)");
-        return Err(Refused::Forbidden(why));
-    }
     let path = uri.path_and_query().map(ToString::to_string);
     let path = path.unwrap_or_else(|| "/".to_owned()).parse();
     Ok((
@@ -296,6 +313,29 @@ mod tests {
             );
         }
         assert!(led(&format!("https://good.test/{}", "a".repeat(9_000))).ends_with("too long"));
+    }
+
+    #[test]
+    fn a_request_of_a_subgraph_goes_to_its_host_or_to_a_permitted_one() {
+        let hosts = BTreeSet::from([host(true, "canary.test", 443)]);
+        let goes = |from: &str, to: &str| may_go(from, to, &hosts);
+        let from = "http://a.test:4001/graphql";
+        assert_eq!(goes(from, "http://a.test:4001/other?b"), Ok(()));
+        assert_eq!(goes(from, "https://canary.test/graphql"), Ok(()));
+        assert_eq!(goes("unix:///a.sock", "https://canary.test/"), Ok(()));
+        for (from, to) in [
+            (from, "http://a.test/graphql"),
+            (from, "https://a.test:4001/"),
+            (from, "http://canary.test/"),
+            (from, "http://169.254.169.254/latest/meta-data/"),
+            ("unix:///a.sock", "http://localhost/"),
+        ] {
+            let refused = goes(from, to);
+            assert!(matches!(refused, Err(Refused::Forbidden(_))), "{to}");
+        }
+        for to in ["/other", "unix:///a.sock", "http://a.test:4001@evil.test/"] {
+            assert!(matches!(goes(from, to), Err(Refused::Malformed(_))), "{to}");
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ const SAID_BYTES_MAX: usize = 1 << 20;
 struct Idle {
     store: Store<Lent>,
     hooks: Hooks,
-    /// What the engine lets calls at stages copy.
+    /// What one call of what it imports may have copied, at stages.
     copied_max: usize,
 }
 
@@ -176,7 +176,8 @@ impl Pool {
         hooks.policies = found(&instance, &mut store, policies.as_ref())?;
         hooks.rate_key = found(&instance, &mut store, rate_key.as_ref())?;
         Ok(Idle {
-            copied_max: store.hostcall_fuel(),
+            // What is longer than its memory says the same again and again.
+            copied_max: store.hostcall_fuel().min(self.limits.memory),
             store,
             hooks,
         })
@@ -409,9 +410,9 @@ fn why(error: &wasmtime::Error, store: &Store<Lent>, limits: Limits) -> CallErro
         let most = limits.memory;
         return CallError::Limit(format!("more than {most} bytes of memory"));
     }
-    if store.data().is_deciding() && is_too_much(error) {
-        let why = format!("more than {SAID_BYTES_MAX} bytes of what it says");
-        return CallError::Limit(why);
+    if is_too_much(error) {
+        let most = store.hostcall_fuel();
+        return CallError::Limit(format!("more than {most} bytes of what it says"));
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => CallError::Limit(format!("more than {} of fuel", limits.fuel)),

@@ -91,8 +91,9 @@ section! {
         pub write_context: Vec<String> = Vec::new(),
         /// Variables of the environment that it may read, as they are when it is loaded; default none.
         pub environment: Vec<String> = Vec::new(),
-        /// Where its HTTP requests may go: `host` or `host:port`, exact names, over TLS; `http://host:port` where it is not.
-        /// Default nowhere, and a component that imports `http` is refused then.
+        /// Where its HTTP requests may go, and requests to subgraphs that it sends elsewhere (`set-uri`): `host` or `host:port`,
+        /// exact names, over TLS; `http://host:port` where it is not. Default nowhere, and a component that imports `http` is
+        /// refused then.
         pub hosts: Vec<String> = Vec::new(),
     }
 
@@ -223,6 +224,10 @@ impl PluginConditions {
 }
 
 impl PluginSection {
+    /// Whether a stage has a condition of its own, by the word of the stage.
+    pub fn has_own_condition(&self, stage: &str) -> bool {
+        self.conditions.own(stage).is_some()
+    }
     /// For which requests it is called at a stage, by the word of that; `None`: for all.
     pub fn condition_at(&self, stage: &str) -> Option<&Condition> {
         let own = self.conditions.own(stage);

@@ -6,7 +6,7 @@ use std::{fmt::Write, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_component::{
-    Exchange, Permissions, Plugin, PluginError, PluginOptions, hook_of, options,
+    Exchange, Permissions, Plugin, PluginError, PluginOptions, hook_of, options, outgoing::Host,
 };
 use ogive_coprocessor::Stage;
 use serde_json::value::RawValue;
@@ -125,7 +125,7 @@ pub(crate) fn options(permitted: &str) -> PluginOptions {
         read_context,
         write_context,
         environment,
-        ..
+        hosts,
     } = &mut options.permissions;
     for word in permitted.split_ascii_whitespace() {
         let (what, name) = word.split_once('=').unwrap();
@@ -136,6 +136,11 @@ pub(crate) fn options(permitted: &str) -> PluginOptions {
             "get" => drop(read_context.insert(name.to_owned())),
             "set" => drop(write_context.insert(name.to_owned())),
             "environment" => drop(environment.insert(name.to_owned())),
+            "host" => drop(hosts.insert(Host {
+                https: false,
+                name: name.into(),
+                port: 80,
+            })),
             "body" => options.bodies.push(hook_of(name).unwrap()),
             "configuration" => options.configuration = name.to_owned(),
             _ => panic!("{word}"),

@@ -187,6 +187,61 @@ fn more_requests_than_a_call_may_send_end_it() {
     }
 }
 
+/// Else its headers would go to anybody, whatever hosts are permitted.
+#[test]
+fn a_request_of_a_subgraph_is_sent_to_no_host_that_is_not_permitted() {
+    for (url, why) in [
+        (
+            "http://169.254.169.254/latest/",
+            "it is not permitted: sending a request of a subgraph to `http://169.254.169.254` (`permissions.hosts`)",
+        ),
+        (
+            "https://products.local:4001/graphql",
+            "it is not permitted: sending a request of a subgraph to `https://products.local:4001` (`permissions.hosts`)",
+        ),
+        (
+            "/graphql",
+            "it gave what cannot be used: the URL is to begin with `https://`",
+        ),
+    ] {
+        let text = format!("(call $set_uri @\"{url}\" ) (i32.const 0)");
+        let bytes = component(&[("subgraph-request", text.as_str())], "");
+        let plugin = Plugin::of(permitted(), &bytes).unwrap();
+        let (after, outcome) = plugin.call(exchange(Stage::SubgraphRequest, "", ""));
+        assert_eq!(outcome.unwrap_err().to_string(), why, "{url}");
+        assert!(!after.changes.uri, "{url}");
+    }
+}
+
+/// A list that has the same text again and again takes no more of the gateway's memory than the component may have itself.
+#[test]
+fn a_request_is_not_larger_than_the_memory_of_who_says_it() {
+    let flood = r#"(func $flood (result i32)
+  (local $at i32)
+  (drop (memory.grow (i32.const 8)))
+  (local.set $at (i32.const 131072))
+  (loop $again
+    (i32.store offset=4 (local.get $at) (i32.const 1))
+    (i32.store offset=12 (local.get $at) (i32.const 60000))
+    (local.set $at (i32.add (local.get $at) (i32.const 16)))
+    (br_if $again (i32.lt_u (local.get $at) (i32.const 147072))))
+  (call $send @"GET" @"https://good.test/" (i32.const 131072) (i32.const 1000) (i32.const 0) (i32.const 0) (i32.const 128))
+  (i32.const 0))"#;
+    let recorder = Arc::new(Recorder {
+        says: good(),
+        asked: Mutex::default(),
+    });
+    let mut options = permitted();
+    options.limits.memory = 1 << 20;
+    let bytes = asking(&[("receive", "(call $flood)")], flood);
+    let sender: Arc<dyn Sender> = Arc::<Recorder>::clone(&recorder);
+    let plugin = Plugin::sending(options, &bytes, Some(sender)).unwrap();
+    let (_, outcome) = call(&plugin, "");
+    let why = "more than 1048576 bytes of what it says".to_owned();
+    assert_eq!(outcome, Err(CallError::Limit(why)));
+    assert!(recorder.asked.lock().unwrap().is_empty());
+}
+
 #[test]
 fn who_asks_without_a_host_that_is_permitted_is_refused_when_it_is_loaded() {
     let bytes = asking(&[("receive", "(call $ask)")], ASK);
