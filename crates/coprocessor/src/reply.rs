@@ -133,10 +133,22 @@ pub fn split(text: &Bytes, count: usize) -> Result<Vec<Bytes>, CoprocessorError>
     if items.len() != count {
         let found = items.len();
         let why = format!("it has {found} answers to {count} messages");
-        return Err(CoprocessorError::Unreadable(why));
+        let error = CoprocessorError::Unreadable(why);
+        // It is not known which one is to end, and none may go on in its place.
+        return Err(if items.into_iter().any(ends) {
+            CoprocessorError::Ending(Box::new(error))
+        } else {
+            error
+        });
     }
     let item = |item: &RawValue| text.slice_ref(item.get().as_bytes());
     Ok(items.into_iter().map(item).collect())
+}
+
+/// Whether an answer says anything but that the request goes on.
+fn ends(answer: &RawValue) -> bool {
+    let unread: Result<Unread<'_>, _> = serde_json::from_str(answer.get());
+    unread.is_ok_and(|unread| unread.control.is_some_and(|control| !is_onward(control)))
 }
 
 impl Reply {
@@ -147,12 +159,18 @@ impl Reply {
             #[serde(rename = "subgraphRequestId")]
             id: Option<IgnoredAny>,
         }
+        let reply = Reply::read(text, to)?;
         let named: Option<Named> = serde_json::from_slice(text).ok();
-        if named.is_some_and(|named| named.id.is_none()) {
-            let expected = "said in each answer of a list";
-            return Err(CoprocessorError::Malformed("subgraphRequestId", expected));
+        if named.is_some_and(|named| named.id.is_some()) {
+            return Ok(reply);
         }
-        Reply::read(text, to)
+        let expected = "said in each answer of a list";
+        let error = CoprocessorError::Malformed("subgraphRequestId", expected);
+        // What is to end does not go on, whichever it is.
+        Err(match reply.control {
+            Control::Continue => error,
+            Control::Break(_) => CoprocessorError::Ending(Box::new(error)),
+        })
     }
 
     /// Reads what is said to a message.
@@ -368,6 +386,29 @@ mod tests {
         ] {
             assert_eq!(read(reply).unwrap_err().is_ending(), is_ending, "{reply}");
         }
+    }
+
+    #[test]
+    fn what_is_to_end_does_not_go_on_whatever_is_wrong_with_its_list() {
+        let to = Message {
+            subgraph_request_id: Some("i-0"),
+            ..Message::new(Stage::SubgraphRequest, "i")
+        };
+        for (reply, is_ending) in [
+            (r#"{"control":{"break":403}}"#, true),
+            (r#"{"control":"continue"}"#, false),
+            (r#"{"control":1}"#, true),
+        ] {
+            let text = Bytes::from_static(reply.as_bytes());
+            let error = Reply::read_in_list(&text, &to).unwrap_err();
+            assert_eq!(error.is_ending(), is_ending, "{reply}");
+            let list = Bytes::from(format!("[{reply}]"));
+            let error = split(&list, 2).unwrap_err();
+            assert_eq!(error.is_ending(), is_ending, "{reply}");
+        }
+        let named = r#"{"control":{"break":403},"subgraphRequestId":"i-0"}"#;
+        let named = Reply::read_in_list(&Bytes::from_static(named.as_bytes()), &to).unwrap();
+        assert_eq!(named.control, Control::Break(StatusCode::FORBIDDEN));
     }
 
     #[test]
