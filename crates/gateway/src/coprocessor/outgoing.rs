@@ -113,8 +113,9 @@ fn far(host: &str, mut addresses: Vec<SocketAddr>) -> io::Result<Vec<SocketAddr>
 }
 
 /// Addresses of services that clouds run beside a machine, and that trust whoever asks: none of them is link-local.
-const METADATA: [IpAddr; 3] = [
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+const METADATA: [IpAddr; 4] = [
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
 ];
@@ -129,7 +130,10 @@ fn is_near(address: IpAddr) -> bool {
         IpAddr::V4(address) => {
             address.is_link_local() || address.is_broadcast() || address.octets()[0] == 0
         }
-        IpAddr::V6(address) => address.is_unicast_link_local(),
+        // One cloud has several services under one prefix.
+        IpAddr::V6(address) => {
+            address.is_unicast_link_local() || address.segments()[..2] == [0xfd00, 0xec2]
+        }
     };
     let is_nobodys = address.is_unspecified() || address.is_multicast();
     is_of_link || is_nobodys || address.is_loopback() || METADATA.contains(&address)
@@ -177,6 +181,9 @@ mod tests {
             "fe80::1",
             "ff02::1",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "192.0.0.192",
         ] {
             assert!(!is_far("a.test", near), "{near}");
         }
