@@ -2,7 +2,9 @@
 //! counted by.
 //!
 //! A call runs in the worker, within its limits. Where one has taken long, later ones of the same hook run beside the worker
-//! ([`Offload`]), so that its neighbours wait for it rarely.
+//! ([`Offload`]), so that its neighbours wait for it rarely. Calls of one that sends requests to other hosts run on threads of
+//! its own, as at stages ([`components`](super::components)): a request that finds none free is told so at once, and what is
+//! judged again behind its request waits for one.
 
 use std::{sync::Arc, time::Instant};
 
@@ -38,10 +40,13 @@ impl LoadedPlugin {
         let since = Instant::now();
         let (decision, call) = (question.decision, question.call);
         let plugin = Arc::clone(&self.plugin);
-        let called = if plugin.decides_long(decision) {
-            offload.run(move || call(&plugin)).await
-        } else {
-            call(&plugin)
+        let called = match &self.threads {
+            Some(_) if self.is_busy() && telling.is_of_request() => {
+                Err(CallError::Busy(plugin.options().limits.instances))
+            }
+            Some(threads) => threads.run(move || call(&plugin)).await,
+            None if plugin.decides_long(decision) => offload.run(move || call(&plugin)).await,
+            None => call(&plugin),
         };
         let outcome = match &called {
             Ok(said) if (question.ends)(said) => HookOutcome::Break,

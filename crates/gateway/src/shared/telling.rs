@@ -17,6 +17,7 @@ pub struct Telling<'a> {
     telemetry: Option<&'a Telemetry>,
     record: Option<&'a Record>,
     observer: Option<&'a dyn StageObserver>,
+    is_of_request: bool,
 }
 
 impl<'a> Telling<'a> {
@@ -33,6 +34,7 @@ impl<'a> Telling<'a> {
             telemetry: Some(context.telemetry),
             record: context.record,
             observer: context.worker.observer(),
+            is_of_request: true,
         }
     }
     /// Of calls for an operation.
@@ -41,7 +43,12 @@ impl<'a> Telling<'a> {
             telemetry: context.telemetry(),
             record: context.record(),
             observer: context.observer(),
+            is_of_request: true,
         }
+    }
+    /// Whether a request asks, whose client waits for it.
+    pub(crate) fn is_of_request(self) -> bool {
+        self.is_of_request
     }
     /// Notes a call that began at `since`.
     pub(crate) fn called(self, hook: (Hook, &'static str), outcome: HookOutcome, since: Instant) {

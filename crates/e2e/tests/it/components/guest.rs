@@ -84,8 +84,8 @@ const CODE: &str = r#"
   (call $set @"stages" (i32.const 8192) (i32.sub (local.get $end) (i32.const 8191))))
 "#;
 
-/// The interface for requests to other hosts, its lowering, and what asks for a URL and ends with what comes back: the status
-/// and the body of the answer, or 502 and the error.
+/// The interface for requests to other hosts, its lowering, and what asks for a URL: ending with what comes back, which is the
+/// status and the body of the answer, or 502 and the error; or only waiting for it.
 const HTTP: [&str; 3] = [
     r#"(import "ogive:hooks/http@1.1.0" (instance $http
   (type $pairs (list (tuple string string)))
@@ -104,6 +104,8 @@ const HTTP: [&str; 3] = [
   (if (i32.load8_u (i32.const 128))
     (then (call $end (i32.const 502) (i32.load (i32.const 132)) (i32.load (i32.const 136))))
     (else (call $end (i32.load16_u (i32.const 132)) (i32.load (i32.const 144)) (i32.load (i32.const 148))))))
+(func $asked (param $at i32) (param $length i32)
+  (call $send @"GET" (local.get $at) (local.get $length) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 128)))
 "#,
 ];
 

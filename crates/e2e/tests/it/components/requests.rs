@@ -164,3 +164,38 @@ fn who_waits_for_a_host_keeps_no_worker_and_no_more_wait_than_there_are_instance
         }
     });
 }
+
+/// The same where it is asked who asks.
+#[test]
+fn who_waits_for_a_host_that_knows_who_asks_keeps_no_worker() {
+    let host = ManualSubgraph::start();
+    let place = format!("http://{}", host.address);
+    let knows = "(call $header @\"x-url\" (i32.const 32)) \
+        (if (i32.load8_u (i32.const 32)) (then (call $asked (call $some (i32.const 32))))) \
+        (call $claims @\"{'sub':'ida'}\" )";
+    let guest = Guest::new(&[("authenticate", knows)]);
+    let graph = Graph::with(&format!(
+        "{}authentication: {{ router: {{ components: [guest] }} }}\nauthorization: {{ require_authentication: true }}\n",
+        guest.yaml(&format!(
+            "permissions: {{ read_headers: [x-url], hosts: ['{place}'] }}, limits: {{ timeout: 100s, instances: 2 }}"
+        ))
+    ));
+    std::thread::scope(|scope| {
+        let waits = || scope.spawn(|| ask(&graph, &place));
+        let waiting = [waits(), waits()];
+        let asked = [host.next(), host.next()];
+        let refused = ask(&graph, &place);
+        assert_eq!(seen(&refused), "503 AUTHENTICATION_UNAVAILABLE");
+        // Every worker serves, whoever waits.
+        for _ in 0..8 {
+            let answer = send(graph.address(), "GET", "/nowhere", &[], b"");
+            assert_eq!(answer.status, 404);
+        }
+        for mut request in asked {
+            request.answer(200, "", "somebody");
+        }
+        for waiting in waiting {
+            assert_eq!(seen(&waiting.join().unwrap()), "200");
+        }
+    });
+}
