@@ -164,6 +164,11 @@ impl Policies {
         self.options == *options
     }
 
+    /// Whether a service decides, of which all are told alike that it does not answer.
+    pub(crate) fn asks_service(&self) -> bool {
+        self.service.is_some()
+    }
+
     /// What the caller of an operation has with the policies that hold; `None` if that is what is known anyway.
     pub(crate) async fn decide_for(
         &self,

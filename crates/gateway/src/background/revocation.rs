@@ -303,7 +303,10 @@ impl PolicyGroup {
             && is_passing(error)
         {
             unanswered(telling, error);
-            let _ = silence.set(error.clone());
+            // One service answers for all; a component may fail at what one caller claims.
+            if policies.asks_service() {
+                let _ = silence.set(error.clone());
+            }
         }
         for watched in &self.0 {
             let Some(demands) = &watched.demands else {

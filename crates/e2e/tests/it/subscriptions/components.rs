@@ -6,11 +6,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::{
-    GRAPH, Streamed,
+    EVENTS, GRAPH, Streamed,
+    feed::Feed,
     over_http::{ADDED, Client, SSE},
     over_websocket::{self, MODERN, run},
+    paid_texts, set_up,
 };
-use crate::components::guest::{Guest, component};
+use crate::{
+    components::guest::{Guest, component},
+    graph::Served,
+};
 
 /// Whoever a header that a payload may have says.
 const BY_HEADER: &str = "(call $by_header @\"authorization\" )";
@@ -88,5 +93,54 @@ fn what_a_component_does_not_let_in_any_more_ends() {
         assert!(rest.contains(expected), "{expected}: {rest}");
         assert!(!rest.contains("withdrawn"), "{rest}");
         source.wait_until_left();
+    }
+}
+
+#[test]
+fn one_that_fails_at_what_one_caller_claims_decides_of_all_others() {
+    let guest = Guest::new(&[(
+        "decide-policies",
+        "(call $list (local.get $policies) (local.get $count))",
+    )]);
+    let (feed, texts) = (Feed::start(), paid_texts());
+    let subgraphs = [("events", EVENTS), ("texts", texts.as_str())];
+    let yaml = format!(
+        "subscription: {{ enabled: true }}\n{}authorization: {{ directives: enforce, revocation: {{ check_interval: 20ms }}, \
+         claims: {{ header: x-claims, trusted: [127.0.0.1] }}, policies: {{ component: guest }} }}\n",
+        guest.yaml("")
+    );
+    let (state, config) = set_up(&subgraphs, &yaml, &feed);
+    let graph = Streamed {
+        served: Served::start(state, &config),
+        feed,
+        yaml,
+    };
+    // A subgraph is told nothing of them, so they share a source.
+    let subs = ["a", "b", "c", "d", "e", "f"];
+    let mut clients = subs.map(|sub| {
+        let claims = json!({ "claims": { "sub": sub } });
+        let headers = format!("x-claims: {claims}\r\n");
+        Client::with(graph.served.address, SSE, ADDED, &headers)
+    });
+    let mut source = graph.feed.opened();
+    graph.wait_for_open(subs.len());
+    source.add("1");
+    for client in &mut clients {
+        client.until("text of 1");
+    }
+    // It fails at the first three, whoever is judged first, and says of all others that nothing holds.
+    let fails = "(if (i32.lt_u (i32.load8_u (i32.add (local.get $claimed) (i32.const 8))) (i32.const 100)) (then (unreachable))) \
+                 (call $list (i32.const 0) (i32.const 0))";
+    guest.write(&component(&[("decide-policies", fails)]));
+    graph.reload_as(&subgraphs, &graph.yaml);
+    let [a, b, c, d, e, f] = clients;
+    for (sub, client) in [("d", d), ("e", e), ("f", f)] {
+        let rest = client.rest();
+        assert!(rest.contains("AUTHORIZATION_CHANGED"), "{sub}: {rest}");
+    }
+    // Nobody can say anything of the others now.
+    source.add("2");
+    for mut client in [a, b, c] {
+        client.until("text of 2");
     }
 }

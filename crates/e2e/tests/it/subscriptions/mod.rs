@@ -45,6 +45,17 @@ type Review @key(fields: "id") { id: ID! text: String }
 
 const GRAPH: [(&str, &str); 2] = [("events", EVENTS), ("texts", TEXTS)];
 
+/// Texts that need the policy `paid`.
+fn paid_texts() -> String {
+    TEXTS
+        .replace(
+            "text: String",
+            "text: String @policy(policies: [[\"paid\"]])",
+        )
+        .replace("v2.3", "v2.6")
+        .replace("\"@key\"]", "\"@key\", \"@policy\"]")
+}
+
 /// A gateway before two subgraphs that the test drives.
 struct Streamed {
     served: Served,

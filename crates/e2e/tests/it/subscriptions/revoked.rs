@@ -17,7 +17,7 @@ use super::{
     feed::FeedStream,
     over_http::{ADDED, Client, MULTIPART, SSE},
     over_websocket::{self, MODERN, run},
-    set_up,
+    paid_texts, set_up,
 };
 use crate::{
     graph::Served,
@@ -374,13 +374,7 @@ fn policies_are_decided_again_for_what_goes_on() {
             _ => answer(200, "", body.as_bytes()),
         })
     });
-    let texts = TEXTS
-        .replace(
-            "text: String",
-            "text: String @policy(policies: [[\"paid\"]])",
-        )
-        .replace("v2.3", "v2.6")
-        .replace("\"@key\"]", "\"@key\", \"@policy\"]");
+    let texts = paid_texts();
     let feed = Feed::start();
     let yaml = format!(
         "subscription: {{ enabled: true }}\nauthorization: {{ directives: enforce, revocation: {{ check_interval: 20ms }}, \
