@@ -68,6 +68,9 @@ pub(crate) fn load(config: &Config) -> Result<Vec<LoadedPlugin>, String> {
         };
         let sender = outgoing::sender(&options).map_err(|why| told(&why))?;
         let plugin = Plugin::load(options, sender).map_err(|error| told(&error))?;
+        if let Some(why) = unjudged(section, &plugin) {
+            return Err(told(&format!("`{}`: {why}", section.name)));
+        }
         let threads = plugin.sends_requests().then(|| {
             let most = NonZeroUsize::new(plugin.options().limits.instances);
             Arc::new(Offload::new(most.unwrap_or(NonZeroUsize::MIN)))
@@ -96,6 +99,20 @@ fn decides(config: &Config, name: &str) -> Vec<Decision> {
         Decision::RateKey => keys.any(is_key),
     })
     .collect()
+}
+
+/// A condition that would never be judged, because there is no call of which it says whether that is made.
+fn unjudged(section: &PluginSection, plugin: &Plugin) -> Option<String> {
+    if section.condition.is_some() && plugin.options().stages.is_empty() {
+        let why = "it has a `condition` and is called at no stage: where it decides something, no condition counts";
+        return Some(why.to_owned());
+    }
+    let words = Stage::ALL.map(|stage| (stage, hook_name(stage).replace('-', "_")));
+    let mut never = words.iter().filter(|(stage, _)| !plugin.is_at(*stage));
+    let (_, word) = never.find(|(_, word)| section.has_own_condition(word))?;
+    Some(format!(
+        "`{word}` is in `conditions`, and it exports no hook for that"
+    ))
 }
 
 /// For which requests a component is called, by stage.

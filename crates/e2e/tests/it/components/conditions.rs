@@ -1,9 +1,11 @@
 //! For which requests components are called.
 
+use ogive_gateway::GatewayOptions;
+
 use super::guest::Guest;
 use crate::{
     coprocessor::ME,
-    graph::Graph,
+    graph::{Graph, config},
     http_client::{Answer, post_with},
 };
 
@@ -113,6 +115,34 @@ fn conditions_look_at_what_is_known_at_their_stage() {
             codes.iter().any(|code| code == "PLUGIN_FAILED"),
             "{hook} {condition}: {codes:?}"
         );
+    }
+}
+
+#[test]
+fn a_condition_that_nobody_would_judge_is_refused() {
+    let holds = "{ exists: { jwt_claim: a } }";
+    for (hook, text, options, why) in [
+        (
+            "receive",
+            "(i32.const 0)",
+            format!("conditions: {{ plan: {holds} }}"),
+            "`plan` is in `conditions`, and it exports no hook for that",
+        ),
+        (
+            "authenticate",
+            "(call $unknown)",
+            format!("condition: {holds}"),
+            "it has a `condition` and is called at no stage",
+        ),
+    ] {
+        let guest = Guest::new(&[(hook, text)]);
+        let decides = match hook {
+            "authenticate" => "authentication: { router: { components: [guest] } }\n",
+            _ => "",
+        };
+        let config = config(&format!("{}{decides}", guest.yaml(&options)));
+        let refused = GatewayOptions::load(&config).err().unwrap_or_default();
+        assert!(refused.contains(why), "{hook}: {refused}");
     }
 }
 
