@@ -13,7 +13,7 @@ use ogive_coprocessor::{
 use ogive_telemetry::codes;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::operation_rates::{OperationRates, component};
+use super::operation_rates::{OperationRate, OperationRates, component};
 use crate::{
     coprocessor::{decide::Question, plugins::LoadedPlugin},
     gateway::Gateway,
@@ -41,16 +41,16 @@ impl Gateway {
     ) -> Result<KeyValues<'a, 'o>, RequestError> {
         let mut keys = Vec::with_capacity(rates.components.len());
         for of in &rates.components {
-            let counts = rates.rates.iter().any(|rate| {
-                rate.key
-                    .iter()
-                    .filter_map(component)
-                    .any(|name| name == of.name())
+            let mut counting = rates.rates.iter().filter(|rate| {
+                let mut names = rate.key.iter().filter_map(component);
+                names.any(|name| name == of.name())
                     && rate.when.as_ref().is_none_or(|when| is_met(when, asked))
             });
-            if !counts {
+            let Some(first) = counting.next() else {
                 continue;
-            }
+            };
+            let refuses = |rate: &OperationRate| rate.measured.is_none();
+            let may_refuse = refuses(first) || counting.any(refuses);
             let lent = lent_to(of, asked);
             let question = Question {
                 decision: Decision::RateKey,
@@ -59,13 +59,27 @@ impl Gateway {
                 code: codes::PLUGIN_FAILED,
             };
             let with = (&self.offload, Telling::of_operation(asked.context));
-            let said = of.ask(question, with).await.map_err(|cause| RequestError {
-                cause: Some(cause),
-                ..RequestError::http(codes::PLUGIN_FAILED, "the request could not be processed")
-            })?;
-            keys.push((of.name(), said.flatten()));
+            let said = match of.ask(question, with).await {
+                Ok(said) => said.flatten(),
+                Err(cause) if may_refuse => return Err(failed(cause)),
+                // What is only measured refuses nobody.
+                Err(cause) => {
+                    let message =
+                        "a plug-in failed, and what is only measured counts by the address";
+                    with.1.failed(&cause, message, codes::PLUGIN_FAILED);
+                    None
+                }
+            };
+            keys.push((of.name(), said));
         }
         Ok(KeyValues { asked, keys })
+    }
+}
+
+fn failed(cause: Box<str>) -> RequestError {
+    RequestError {
+        cause: Some(cause),
+        ..RequestError::http(codes::PLUGIN_FAILED, "the request could not be processed")
     }
 }
 

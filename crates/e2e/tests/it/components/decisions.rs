@@ -142,6 +142,12 @@ fn a_component_is_not_asked_for_what_no_rate_counts() {
 }
 
 #[test]
+fn a_component_that_fails_refuses_nobody_where_a_rate_is_only_measured() {
+    let (graph, _guest) = counted("(unreachable)", "", ", measure_only: true");
+    assert_eq!([(); 3].map(|()| counts(&graph, "a")), [200, 200, 200]);
+}
+
+#[test]
 fn whatever_a_component_does_that_names_keys_its_operation_is_refused_or_counted() {
     let mut found = Vec::new();
     for (fault, [text, _, _, expected]) in DECISION_FAULTS {
