@@ -7,6 +7,9 @@
 //! a client's own header of that name is never copied, whether there is such a claim or not. Neither is one that has `_`
 //! for `-`: many servers read both names as one (RFC 3875, section 4.1.18). What the operator inserts stays.
 //!
+//! Where a rule says what a claim says, the client's header of that name counts as not sent ([`HeaderRules::believed`]):
+//! under another name, in a text, in `extensions` or in a condition it would say the same to the subgraph.
+//!
 //! What a client's `connection` names is never copied from the client, as if it had not been sent. That is all it can do:
 //! what the operator inserts, and the default of a header that is missing, stay. Headers for all recipients, such as
 //! credentials and what proxies say about the client, cannot be named (RFC 9110, section 7.6.1). Other headers that a proxy adds
@@ -166,6 +169,37 @@ impl HeaderRule {
             _ => false,
         }
     }
+    /// The header that it sets, if it sets one.
+    fn target(&self) -> Option<&HeaderName> {
+        match self.step() {
+            HeaderRule::Insert(name, _)
+            | HeaderRule::InsertClaim { name, .. }
+            | HeaderRule::InsertFirst { name, .. }
+            | HeaderRule::InsertValue { name, .. }
+            | HeaderRule::InsertTemplate { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+    /// Whether it says something that is known of the caller, client or operation.
+    fn tells(&self) -> bool {
+        match self.step() {
+            // What only some callers get says who asks, so nobody says it of themselves.
+            HeaderRule::Insert(..) => self.claims(),
+            _ => self.target().is_some(),
+        }
+    }
+    /// Whether it says what a claim says, or what holds of some callers only. An address alone is no claim: proxies add it to
+    /// what the client's header says.
+    fn tells_claim(&self) -> bool {
+        match self {
+            HeaderRule::When(when, rule) => when.0.claims() || rule.tells_claim(),
+            HeaderRule::InsertClaim { .. } => true,
+            HeaderRule::InsertTemplate { parts, .. } => parts
+                .iter()
+                .any(|part| matches!(part, TemplatePart::Claim(_))),
+            _ => false,
+        }
+    }
     /// Whether what it does depends on the client's headers.
     fn copies(&self) -> bool {
         match self {
@@ -239,6 +273,10 @@ impl OwnHeader {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct HeaderRules {
     rules: Vec<HeaderRule>,
+    /// What rules set to something that is known of the caller, client or operation.
+    told: Vec<HeaderName>,
+    /// Those of them that say what a claim says, or what holds of some callers only.
+    claimed: Vec<HeaderName>,
     own: Vec<OwnHeader>,
     claims: bool,
 }
@@ -246,18 +284,13 @@ pub struct HeaderRules {
 impl HeaderRules {
     /// Rules in the order in which they are applied.
     pub fn new(rules: Vec<HeaderRule>) -> Self {
-        let known = rules.iter().filter_map(|rule| match rule.step() {
-            // What only some callers get says who asks, so nobody says it of themselves.
-            HeaderRule::Insert(name, _) if rule.claims() => Some(OwnHeader::Named(name.clone())),
-            HeaderRule::InsertClaim { name, .. }
-            | HeaderRule::InsertFirst { name, .. }
-            | HeaderRule::InsertValue { name, .. }
-            | HeaderRule::InsertTemplate { name, .. } => Some(OwnHeader::Named(name.clone())),
-            _ => None,
-        });
+        let told = rules.iter().filter(|rule| rule.tells());
+        let claimed = rules.iter().filter(|rule| rule.tells_claim());
         HeaderRules {
             claims: rules.iter().any(HeaderRule::claims),
-            own: known.collect(),
+            told: told.filter_map(HeaderRule::target).cloned().collect(),
+            claimed: claimed.filter_map(HeaderRule::target).cloned().collect(),
+            own: Vec::new(),
             rules,
         }
     }
@@ -280,16 +313,31 @@ impl HeaderRules {
         if self.rules.is_empty() {
             return out;
         }
+        let client = &*self.believed(client);
         let from = RuleInput {
             client,
             caller,
             named: ConnectionOptions::by(client),
+            told: &self.told,
             own: &self.own,
         };
         for rule in &self.rules {
             from.take(rule, &mut out);
         }
         out
+    }
+
+    /// The client's headers without those by which it would say what a claim has to say.
+    pub(crate) fn believed<'c>(&self, client: &'c HeaderMap) -> Cow<'c, HeaderMap> {
+        let is_claimed = |name: &HeaderName| self.claimed.iter().any(|own| is_read_as(name, own));
+        if self.claimed.is_empty() || !client.keys().any(is_claimed) {
+            return Cow::Borrowed(client);
+        }
+        let mut out = HeaderMap::with_capacity(client.len());
+        for (name, value) in client.iter().filter(|(name, _)| !is_claimed(name)) {
+            out.append(name.clone(), value.clone());
+        }
+        Cow::Owned(out)
     }
 
     /// The client's headers that what a subgraph is sent may depend on: those that rules name, whether this client sent
@@ -313,6 +361,7 @@ pub(crate) struct RuleInput<'a> {
     client: &'a HeaderMap,
     caller: Option<&'a dyn CallerContext>,
     named: ConnectionOptions<'a>,
+    told: &'a [HeaderName],
     own: &'a [OwnHeader],
 }
 
@@ -323,6 +372,7 @@ impl<'a> RuleInput<'a> {
             client,
             caller,
             named: ConnectionOptions::by(client),
+            told: &[],
             own: &[],
         }
     }
@@ -336,8 +386,12 @@ impl RuleInput<'_> {
     fn is_copied(&self, name: &HeaderName) -> bool {
         !is_copied_never(name) && (!self.named.has(name) || is_for_everybody(name))
     }
+    /// Whether a rule says something that is known by this header.
+    fn is_told(&self, name: &HeaderName) -> bool {
+        self.told.iter().any(|told| is_read_as(name, told))
+    }
     fn is_own(&self, name: &HeaderName) -> bool {
-        self.own.iter().any(|own| own.is(name))
+        self.is_told(name) || self.own.iter().any(|own| own.is(name))
     }
 
     /// Takes one step.
@@ -356,7 +410,8 @@ impl RuleInput<'_> {
                 if self.is_own(target) {
                     return;
                 }
-                if self.is_copied(name) {
+                // By another name, too, the client would say what the gateway says.
+                if self.is_copied(name) && !self.is_told(name) {
                     for value in client.get_all(name) {
                         out.append(target, value.clone());
                     }
@@ -654,6 +709,85 @@ mod tests {
             assert_eq!(user(rules, ida).as_deref(), Some("none"));
         }
         assert!(HeaderRules::new(vec![claim(".sub", None)]).copies());
+    }
+
+    /// Found by a first user: `propagate` with `rename` let the client say by another name who it is.
+    #[test]
+    fn what_a_claim_says_is_not_the_clients_to_say_by_any_other_name() {
+        let name = HeaderName::from_static;
+        let account = |from| HeaderRule::Propagate {
+            from: named(from),
+            rename: Some(name("x-account")),
+            default: Some(HeaderValue::from_static("nobody")),
+        };
+        let text = |part| HeaderRule::InsertTemplate {
+            name: name("x-account"),
+            parts: [part].into(),
+            default: Some(HeaderValue::from_static("nobody")),
+        };
+        let first = TemplatePart::First([name("x-user"), name("x-none")].into());
+        let others = [
+            account("x-user"),
+            account("x_user"),
+            text(TemplatePart::Header(name("x-user"))),
+            text(TemplatePart::Header(name("x_user"))),
+            text(first),
+        ];
+        let claim = HeaderRule::InsertClaim {
+            name: name("x-user"),
+            path: ".sub".into(),
+            default: None,
+        };
+        let within = HeaderRule::InsertTemplate {
+            name: name("x-user"),
+            parts: [TemplatePart::Claim(".sub".into())].into(),
+            default: None,
+        };
+        let mut client = HeaderMap::new();
+        for own in ["x-user", "x_user"] {
+            client.append(own, HeaderValue::from_static("root"));
+        }
+        for (other, claim) in others.iter().flat_map(|o| [(o, &claim), (o, &within)]) {
+            for rules in [[other, claim], [claim, other]] {
+                let rules = HeaderRules::new(rules.into_iter().cloned().collect());
+                let out = rules.apply(&client, Some(&Ida));
+                assert_eq!(out["x-account"], "nobody", "{rules:?}");
+                assert_eq!(out["x-user"], "ida");
+                assert!(!out.contains_key("x_user"));
+                assert!(rules.believed(&client).is_empty(), "as extensions see it");
+                let nobody = rules.apply(&client, None);
+                assert_eq!(nobody["x-account"], "nobody");
+                assert_eq!(nobody.len(), 1, "{nobody:?}");
+            }
+        }
+    }
+
+    /// Whom a proxy's header names is added to, and no claim: the header stays what the client sent.
+    #[test]
+    fn an_address_is_added_to_what_a_header_says() {
+        struct At;
+        impl CallerContext for At {
+            fn claim(&self, _path: &str) -> Option<HeaderValue> {
+                None
+            }
+            fn value(&self, _value: ClientValue) -> Option<Cow<'_, str>> {
+                Some("10.0.0.1".into())
+            }
+        }
+        let name = HeaderName::from_static("x-forwarded-for");
+        let parts = [
+            TemplatePart::Header(name.clone()),
+            TemplatePart::Text(", ".into()),
+            TemplatePart::Known(ClientValue::Address),
+        ];
+        let rules = HeaderRules::new(vec![HeaderRule::InsertTemplate {
+            name: name.clone(),
+            parts: parts.into(),
+            default: None,
+        }]);
+        let client = HeaderMap::from_iter([(name, HeaderValue::from_static("1.2.3.4"))]);
+        let out = rules.apply(&client, Some(&At));
+        assert_eq!(out["x-forwarded-for"], "1.2.3.4, 10.0.0.1");
     }
 
     #[test]

@@ -326,9 +326,11 @@ impl RequestTransport<'_> {
         let outgoing = outgoing.get_or_init(|| {
             let endpoint = usual.chosen(self.client_headers, self.caller);
             let headers = endpoint.headers.apply(self.client_headers, self.caller);
+            // What a claim says by a header is not the client's to say by a member of `extensions` either.
+            let believed = endpoint.headers.believed(self.client_headers);
             Outgoing {
                 endpoint,
-                extensions: endpoint.extensions.apply(self.client_headers, self.caller),
+                extensions: endpoint.extensions.apply(&believed, self.caller),
                 answers: endpoint
                     .response_headers
                     .settled(self.client_headers, self.caller),

@@ -345,14 +345,16 @@ fn subgraphs_are_told_what_is_asked_and_by_whom() {
         insert("x-app", "{ client_name: true }"),
         insert("x-build", "{ client_version: true }"),
         "{ insert: { name: x-apollo, from_context: 'apollo::supergraph::operation_name' } }".into(),
-        // What the client says of the same name is never copied.
+        // What the client says of the same name is never copied, nor to another name.
         "{ propagate: { matching: '^x-' } }".into(),
+        "{ propagate: { named: x-user, rename: x-account, default: nobody } }".into(),
     ];
     let yaml = format!(
         "headers: {{ all: {{ request: [ {} ] }} }}\n\
          traffic_shaping: {{ all: {{ request_extensions: {{ user: {{ jwt_claim: sub }}, org: {{ jwt_claim: org }}, \
          name: {{ operation_name: string }}, kind: {{ operation_kind: string }}, address: {{ client_address: true }}, \
-         app: {{ client_name: true }}, build: {{ client_version: true }}, shop: {{ request_header: x-shop, default: none }}, from: {{ static: ogive }} }} }} }}\n",
+         app: {{ client_name: true }}, build: {{ client_version: true }}, shop: {{ request_header: x-shop, default: none }}, from: {{ static: ogive }}, \
+         account: {{ request_header: x-user }} }} }} }}\n",
         rules.join(", ")
     );
     let known = Known::with("", &yaml);
@@ -379,6 +381,7 @@ fn subgraphs_are_told_what_is_asked_and_by_whom() {
     assert_eq!(all("x_kind"), [] as [&str; 0]);
     assert_eq!(all("x-address"), ["127.0.0.1"]);
     assert_eq!(all("x-user"), ["ida"]);
+    assert_eq!(all("x-account"), ["nobody"]);
     assert_eq!(all("x-app"), ["web"]);
     assert_eq!(all("x-build"), ["2"]);
     assert_eq!(all("x-apollo"), ["Marked"]);
