@@ -257,7 +257,7 @@ impl Gateway {
                     (context, pin!(receiving).await)
                 }
                 Some(served) => {
-                    let input = (media, &memory, id);
+                    let input = (media, &memory, id, &mut admitted);
                     let receiving = self.receive_changed(serving, served, context, input, body);
                     match Box::pin(receiving).await {
                         Ok((request, received)) => {
@@ -268,8 +268,7 @@ impl Gateway {
                     }
                 }
             };
-            admitted.received(uploads.is_some());
-            let answer = match received {
+            let answer = match admitted.received(received, uploads.is_some()) {
                 Ok(Received::One(mut request)) => {
                     let files = uploads.as_deref().map(Entry::only);
                     let in_parts =

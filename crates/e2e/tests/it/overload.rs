@@ -70,3 +70,39 @@ fn under_overload_low_classes_are_refused_before_high_ones() {
     }
     assert_eq!(shed(), [false, false, false]);
 }
+
+/// Found by a reviewer: as many as there are places, each of which sends its body slowly, kept everybody else out.
+#[test]
+fn clients_that_send_slowly_take_no_place() {
+    let graph = Graph::with(
+        "traffic_shaping: { router: { overload: { enabled: true, concurrency_min: 2, concurrency_max: 2 } } }",
+    );
+    let body = json!({ "query": QUERY }).to_string();
+    let whole = request(
+        "POST",
+        "/graphql",
+        &[JSON, ("expect", "100-continue")],
+        body.as_bytes(),
+    );
+    let (head, rest) = whole.split_at(whole.len() - body.len());
+    let begin = || {
+        let mut client = Connection::open(graph.address());
+        client.write(head);
+        // The body is waited for.
+        assert_eq!(client.read().status, 100);
+        client
+    };
+    let slow: Vec<Connection> = (0..4).map(|_| begin()).collect();
+    let other = send(
+        graph.address(),
+        "POST",
+        "/graphql",
+        &[JSON],
+        body.as_bytes(),
+    );
+    assert_eq!(other.status, 200, "{}", other.text());
+    for mut client in slow {
+        client.write(rest);
+        assert_eq!(client.read().status, 200);
+    }
+}

@@ -11,8 +11,10 @@
 //! itself (`{ __typename }`, introspection), takes so much less that a few of them among others would make these look slow;
 //! subscriptions and answers in parts go on behind what is measured. Of those that failed, and those whose clients have
 //! left, nobody knows how long they would have taken: they count where they took too long already, or else clients with less
-//! patience than requests take would keep an overload from being seen. Time begins when all of a request has come: how
-//! long that takes is up to its client, and so is all of a request with files.
+//! patience than requests take would keep an overload from being seen.
+//!
+//! A request is refused when its head has come, but has its place, and takes time, only when all of it has: how long that
+//! takes is up to its client, and so is all of a request with files.
 //!
 //! Classes share the limit from the top. What higher ones need at a time is known from how many of them come (Little's
 //! law); of that, what they do not use yet is kept free of lower ones, and always a small part, for those that come all at
@@ -124,25 +126,35 @@ struct Judged {
     since: u64,
 }
 
-/// A request that runs, until it is dropped.
+/// A request that was let in, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     overload: Arc<Overload>,
     class: usize,
-    since: u64,
+    /// Since when it has a place; `None`: it is still coming.
+    since: Option<u64>,
     sample: LatencySample,
 }
 
 impl Running {
-    /// All of it has come: what passes from now on is not its client's time. A client that leaves from now on leaves
-    /// because it waits.
-    pub(crate) fn received(&mut self) {
-        self.since = self.overload.now();
-        self.sample = LatencySample::AtLeast;
+    /// All of it has come: it takes its place, if it has none. What passes from now on is not its client's time, and a
+    /// client that leaves from now on leaves because it waits.
+    pub(crate) fn begin(&mut self) -> Result<(), RequestError> {
+        if self.since.is_none() {
+            if !self.overload.begin(self.class) {
+                return Err(self.overload.refusal());
+            }
+            self.since = Some(self.overload.now());
+            self.sample = LatencySample::AtLeast;
+        }
+        Ok(())
+    }
+    /// Files come while it runs: it takes the time that they take.
+    pub(crate) fn has_files(&mut self) {
+        self.sample = LatencySample::None;
     }
     /// It has its answer.
     pub(crate) fn answered(&mut self, sample: LatencySample) {
-        // Of one that has not come as a whole nobody knows how long it took.
         if self.sample != LatencySample::None {
             self.sample = sample;
         }
@@ -151,10 +163,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        let Some(since) = self.since else { return };
         let now = self.overload.now();
-        let took = now.saturating_sub(self.since);
-        if self.overload.counts(self.sample, took) {
-            self.overload.finish(self.class, self.since, now);
+        if self.overload.counts(self.sample, now.saturating_sub(since)) {
+            self.overload.finish(self.class, since, now);
         } else {
             self.overload.leave(self.class);
         }
@@ -212,7 +224,8 @@ impl Overload {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// Lets a request run, or refuses it.
+    /// Lets a request in whose head has come, or refuses it. It has no place yet: many that never come as a whole would leave
+    /// none to others.
     pub(crate) fn enter(
         self: &Arc<Self>,
         request: &impl Selected,
@@ -223,36 +236,53 @@ impl Overload {
         };
         let class = classes.position(is_of);
         let class = class.unwrap_or(self.options.classes.len());
-        if !self.begin(class) {
-            let message = "the gateway is overloaded: come back in a moment";
-            return Err(RequestError {
-                retry_after: Some(self.options.retry_after),
-                ..RequestError::http(codes::REQUEST_OVERLOADED, message)
-            });
+        let running = self.running.load(Ordering::Relaxed);
+        if running >= self.places(class) {
+            self.note(class, running + 1);
+            return Err(self.refusal());
         }
         Ok(Running {
             overload: Arc::clone(self),
             class,
-            since: self.now(),
+            since: None,
             sample: LatencySample::None,
         })
     }
 
-    /// Whether a request of a class may run; 0 is the highest.
-    fn begin(&self, class: usize) -> bool {
-        let limit = self.limit.load(Ordering::Relaxed);
-        let (higher, own) = self.classes.split_at(class);
-        let kept: usize = higher.iter().map(Class::unused).sum();
-        let before = self.running.fetch_add(1, Ordering::Relaxed);
-        self.most.fetch_max(before + 1, Ordering::Relaxed);
-        let may = before < limit.saturating_sub(kept).max(1);
-        let own = own.first();
-        if let Some(own) = own {
-            own.came.fetch_add(1, Ordering::Relaxed);
-            own.running.fetch_add(may.into(), Ordering::Relaxed);
+    fn refusal(&self) -> RequestError {
+        let message = "the gateway is overloaded: come back in a moment";
+        RequestError {
+            retry_after: Some(self.options.retry_after),
+            ..RequestError::http(codes::REQUEST_OVERLOADED, message)
         }
+    }
+
+    /// How many may run at a time for one of a class to begin; 0 is the highest.
+    fn places(&self, class: usize) -> usize {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let higher = self.classes.iter().take(class);
+        let kept: usize = higher.map(Class::unused).sum();
+        limit.saturating_sub(kept).max(1)
+    }
+
+    /// Notes that one of a class came, and how many would run with it.
+    fn note(&self, class: usize, running: usize) {
+        self.most.fetch_max(running, Ordering::Relaxed);
+        if let Some(class) = self.classes.get(class) {
+            class.came.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a request of a class may run.
+    fn begin(&self, class: usize) -> bool {
+        let places = self.places(class);
+        let before = self.running.fetch_add(1, Ordering::Relaxed);
+        self.note(class, before + 1);
+        let may = before < places;
         if !may {
             self.running.fetch_sub(1, Ordering::Relaxed);
+        } else if let Some(class) = self.classes.get(class) {
+            class.running.fetch_add(1, Ordering::Relaxed);
         }
         may
     }
@@ -454,58 +484,67 @@ mod tests {
         assert!(longest <= 3 * IDLE, "{longest}");
     }
 
-    fn running(overload: &Arc<Overload>) -> Running {
-        assert!(overload.begin(0));
+    /// One whose head has come.
+    fn let_in(overload: &Arc<Overload>) -> Running {
         Running {
             overload: Arc::clone(overload),
             class: 0,
-            since: 0,
+            since: None,
             sample: LatencySample::None,
         }
     }
 
     /// Whoever sends what is refused at once, or needs no subgraph, tells nothing of what others take.
     #[test]
-    fn only_what_a_subgraph_was_asked_for_is_a_measure() {
+    fn only_what_a_subgraph_has_answered_is_a_sample() {
         let overload = Arc::new(overload(0));
-        let answered = |sample| {
-            let mut running = running(&overload);
-            running.received();
+        let finished = || overload.finished.load(Ordering::Relaxed);
+        let answered = |sample, has_files: bool| {
+            let mut running = let_in(&overload);
+            running.begin().unwrap();
+            if has_files {
+                running.has_files();
+            }
             running.answered(sample);
         };
-        (0..WINDOW_REQUESTS * 2).for_each(|_| answered(LatencySample::None));
-        assert_eq!(overload.finished.load(Ordering::Relaxed), 0);
-        answered(LatencySample::Whole);
-        assert_eq!(overload.finished.load(Ordering::Relaxed), 1);
+        (0..WINDOW_REQUESTS * 2).for_each(|_| answered(LatencySample::None, false));
+        answered(LatencySample::Whole, true);
+        assert_eq!(finished(), 0);
+        answered(LatencySample::Whole, false);
+        assert_eq!(finished(), 1);
         assert_eq!(overload.state().1, 0);
     }
 
     /// Found by a reviewer: of an overload in which all clients leave before they have their answers nothing was seen.
     #[test]
-    fn a_client_that_has_waited_too_long_is_a_measure() {
+    fn a_client_that_has_waited_too_long_is_a_sample() {
         let overload = Arc::new(overload(0));
         let counts = |took| overload.counts(LatencySample::AtLeast, took);
         assert!(!counts(u64::MAX), "nobody knows yet what is long");
         overload.judged.lock().unwrap().idle = IDLE as f64;
         assert!(!counts(IDLE), "it had no reason to leave");
         assert!(counts(2 * IDLE));
-        let mut running = running(&overload);
-        running.received();
+        let mut running = let_in(&overload);
+        running.begin().unwrap();
         assert_eq!(running.sample, LatencySample::AtLeast, "it may leave now");
     }
 
-    /// Found by a reviewer: whoever sends bodies slowly, or leaves in the middle of one, made all others look slow.
+    /// Found by a reviewer: whoever sent bodies slowly made all others look slow, and left them no place.
     #[test]
-    fn the_time_in_which_a_request_comes_is_no_measure() {
+    fn a_request_has_a_place_and_takes_time_when_all_of_it_has_come() {
         let overload = Arc::new(overload(0));
-        let mut unread = running(&overload);
-        assert_eq!(unread.sample, LatencySample::None, "it may leave now");
-        unread.answered(LatencySample::Whole);
-        assert_eq!(unread.sample, LatencySample::None);
-        let mut running = running(&overload);
+        let (limit, _) = overload.state();
+        let coming: Vec<Running> = (0..2 * limit).map(|_| let_in(&overload)).collect();
+        assert_eq!(overload.state().1, 0);
         let came = std::iter::repeat_with(|| overload.now()).find(|now| *now > 0);
-        running.received();
-        assert!(Some(running.since) >= came);
+        let mut running: Vec<Running> = coming.into_iter().skip(limit - 1).collect();
+        assert!(running[0].begin().is_ok() && running[0].begin().is_ok());
+        assert!(running[0].since >= came);
+        let begun = running.iter_mut().map(|one| one.begin().is_ok());
+        assert_eq!(begun.filter(|may| *may).count(), limit);
+        assert_eq!(overload.state().1, limit);
+        drop(running);
+        assert_eq!(overload.state().1, 0);
     }
 
     /// Found by an attacker: whoever came first said what all others take.

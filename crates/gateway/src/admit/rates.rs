@@ -172,13 +172,22 @@ impl Admitted {
             running.answered(LatencySample::of(answer));
         }
     }
-    /// The request has come, but for files, which come while it runs.
-    pub(crate) fn received(&mut self, has_files: bool) {
-        if let Some(running) = &mut self.slot
-            && !has_files
-        {
-            running.received();
+    /// All of the request has come, but for files, which come while it runs. It is refused if too many run by now.
+    pub(crate) fn received<T>(
+        &mut self,
+        received: Result<T, RequestError>,
+        has_files: bool,
+    ) -> Result<T, RequestError> {
+        let received = received?;
+        self.begin()?;
+        if let Some(running) = self.slot.as_mut().filter(|_| has_files) {
+            running.has_files();
         }
+        Ok(received)
+    }
+    /// It runs from now on, if it did not; or is refused.
+    pub(crate) fn begin(&mut self) -> Result<(), RequestError> {
+        self.slot.as_mut().map_or(Ok(()), Running::begin)
     }
     /// What is counted, for people; nothing if nothing is.
     pub(crate) fn describe(&self) -> String {

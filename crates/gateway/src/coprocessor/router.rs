@@ -26,6 +26,7 @@ use super::{
     settings::CoprocessorState,
 };
 use crate::{
+    admit::rates::Admitted,
     gateway::{Gateway, Serving},
     receive::{
         Received, RequestBody,
@@ -86,7 +87,7 @@ impl Gateway {
         serving: &'a Serving,
         served: &'a CoprocessorState,
         context: RequestContext<'a>,
-        (media, memory, document_id): (Media, &Reservation, Option<&str>),
+        (media, memory, document_id, admitted): (Media, &Reservation, Option<&str>, &mut Admitted),
         body: B,
     ) -> Result<(Box<CoprocessorRequest<'a>>, ReceivedOrNot), Box<Response<ResponseBody>>> {
         // As the client sent it, whatever a coprocessor makes of it: that may be the media type, too.
@@ -102,7 +103,8 @@ impl Gateway {
             read_refused(&context.parts.headers, body).await;
             return Err(Box::new(refused(context, &error, media)));
         }
-        let told = self.router_request(serving, context, &run, &mut parts, memory, body);
+        let means = (memory, admitted);
+        let told = self.router_request(serving, context, &run, &mut parts, means, body);
         let onward = match Box::pin(told).await {
             Ok(Ok(onward)) => onward,
             Ok(Err(mut ended)) => {
@@ -209,7 +211,7 @@ impl Gateway {
         context: RequestContext<'_>,
         run: &CoprocessorRun<'_>,
         parts: &mut Parts,
-        memory: &Reservation,
+        (memory, admitted): (&Reservation, &mut Admitted),
         body: B,
     ) -> Result<Result<Onward<B>, Box<Response<ResponseBody>>>, RequestError> {
         let stage = Stage::RouterRequest;
@@ -224,6 +226,7 @@ impl Gateway {
             let (limits, mut exceeded) = (&serving.options.receive, Exceeded::new());
             let whole = whole_body(&parts.headers, body, limits, memory, &mut exceeded);
             let whole = Box::pin(whole).await?;
+            admitted.begin()?;
             self.exceeded(context.record, exceeded.iter());
             parts.headers.remove(header::CONTENT_ENCODING);
             parts.headers.remove(header::CONTENT_LENGTH);
