@@ -4,7 +4,7 @@
 //! A call runs in the worker, within its limits. Where one has taken long, later ones of the same hook run beside the worker
 //! ([`Offload`]), so that its neighbours wait for it rarely. Calls of one that sends requests to other hosts run on threads of
 //! its own, as at stages ([`components`](super::components)): a request that finds none free is told so at once, and what is
-//! judged again behind its request waits for one.
+//! judged again behind its request waits for one of a few.
 
 use std::{sync::Arc, time::Instant};
 
@@ -44,7 +44,15 @@ impl LoadedPlugin {
             Some(_) if self.is_busy() && telling.is_of_request() => {
                 Err(CallError::Busy(plugin.options().limits.instances))
             }
-            Some(threads) => threads.run(move || call(&plugin)).await,
+            Some(threads) => {
+                // It is never closed.
+                let _place = if telling.is_of_request() {
+                    None
+                } else {
+                    self.judged.acquire().await.ok()
+                };
+                threads.run(move || call(&plugin)).await
+            }
             None if plugin.decides_long(decision) => offload.run(move || call(&plugin)).await,
             None => call(&plugin),
         };

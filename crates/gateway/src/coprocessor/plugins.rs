@@ -14,8 +14,13 @@ use ogive_config::{Config, OnErrorWord, PluginHost, PluginSection, Selector};
 use ogive_coprocessor::Stage;
 use ogive_telemetry::Hook;
 
+use tokio::sync::Semaphore;
+
 use super::{condition::StageCondition, outgoing};
 use crate::shared::offload::Offload;
+
+/// What is judged again has one of so many threads of a component.
+const JUDGED_SHARE: usize = 4;
 
 /// A component, when it is called, and what it is called in metrics.
 #[derive(Clone, Debug)]
@@ -25,6 +30,8 @@ pub(crate) struct LoadedPlugin {
     /// Where its calls at stages wait for other hosts, if it asks any: as many threads as it may have instances, each started when
     /// it is needed.
     pub(crate) threads: Option<Arc<Offload>>,
+    /// Places on them for what is judged again behind its request: few, so that requests find theirs while many are judged.
+    pub(crate) judged: Arc<Semaphore>,
     /// By stage.
     when: Arc<[StageCondition]>,
 }
@@ -76,6 +83,9 @@ pub(crate) fn load(config: &Config) -> Result<Vec<LoadedPlugin>, String> {
             Arc::new(Offload::new(most.unwrap_or(NonZeroUsize::MIN)))
         });
         Ok(LoadedPlugin {
+            judged: Arc::new(Semaphore::new(
+                (plugin.options().limits.instances / JUDGED_SHARE).max(1),
+            )),
             plugin: Arc::new(plugin),
             threads,
             hook: Hook::Component(shown(&section.name)),

@@ -3,6 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ogive_testbase::subgraph::ManualSubgraph;
 use serde_json::{Value, json};
 
 use super::{
@@ -15,6 +16,7 @@ use super::{
 use crate::{
     components::guest::{Guest, component},
     graph::Served,
+    http_client::post_with,
 };
 
 /// Whoever a header that a payload may have says.
@@ -143,4 +145,38 @@ fn one_that_fails_at_what_one_caller_claims_decides_of_all_others() {
     for mut client in [a, b, c] {
         client.until("text of 2");
     }
+}
+
+/// Many that are judged again by a host that is slow take no request its place.
+#[test]
+fn requests_are_asked_about_while_what_goes_on_is() {
+    let host = ManualSubgraph::start();
+    let place = format!("http://{}", host.address);
+    let guest = Guest::new(&[("authenticate", "(call $claims @\"{'sub':'ida'}\" )")]);
+    let yaml = format!(
+        "{}authentication: {{ router: {{ components: [guest] }} }}\n\
+         authorization: {{ require_authentication: true, revocation: {{ check_interval: 20ms }} }}\n",
+        guest.yaml(&format!(
+            "permissions: {{ read_headers: [x-number], hosts: ['{place}'] }}, limits: {{ timeout: 100s, instances: 2 }}"
+        ))
+    );
+    let graph = Streamed::with(&yaml);
+    let _clients = [0, 1, 2, 3].map(|number| {
+        let headers = format!("x-number: {number}\r\n");
+        Client::with(graph.served.address, SSE, ADDED, &headers)
+    });
+    graph.wait_for_open(4);
+    let asks = format!("(call $asked @\"{place}\" ) (call $claims @\"{{'sub':'ida'}}\" )");
+    guest.write(&component(&[("authenticate", &asks)]));
+    graph.reload_as(
+        &GRAPH,
+        &format!("subscription: {{ enabled: true }}\n{yaml}"),
+    );
+    let _judged = host.next();
+    std::thread::scope(|scope| {
+        let address = graph.served.address;
+        let asking = scope.spawn(move || post_with(address, "{ __typename }", &[]));
+        host.next().answer(200, "", "");
+        assert_eq!(asking.join().unwrap().status, 200);
+    });
 }
