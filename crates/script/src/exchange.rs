@@ -1,5 +1,7 @@
 //! What a stage lends to a script, and takes back.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use bytes::Bytes;
 use http::HeaderMap;
 use ogive_coprocessor::{ContextEntries, Stage};
@@ -70,6 +72,16 @@ impl Exchange {
             has_new_uri: false,
             has_new_status: false,
         }
+    }
+}
+
+/// An exchange while a script has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Lent(pub(crate) Arc<Mutex<Exchange>>);
+
+impl Lent {
+    pub(crate) fn look(&self) -> MutexGuard<'_, Exchange> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

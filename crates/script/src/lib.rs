@@ -7,8 +7,9 @@
 //! the operator.
 //!
 //! Reading order: [`program`] (reading and checking), [`scripts`] (hooks and calls), [`exchange`] (what they are lent),
-//! `objects` (how a script sees it), `modules` (functions), `values` (JSON and back).
+//! `objects` and `body` (how a script sees it), `modules` (functions), `values` (JSON and back).
 
+mod body;
 pub mod check;
 mod error;
 pub mod exchange;

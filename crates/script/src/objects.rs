@@ -1,30 +1,19 @@
 //! How a script sees what it is lent: `request` and `response` with their members. All of them are handles on one exchange,
 //! so a change counts whether it is written back or not.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use ogive_coprocessor::{ContextEntries, Stage, entries::OF_OPERATION};
-use rhai::{
-    Array, Dynamic, Engine, EvalAltResult, FnPtr, INT, ImmutableString, Map, NativeCallContext,
-};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FnPtr, INT, ImmutableString, NativeCallContext};
 
 use crate::{
-    exchange::Exchange,
+    body::{self, Body},
+    exchange::Lent,
     values::{Status, from_json, status, to_raw, wrong},
 };
 
 type Result<T> = std::result::Result<T, Box<EvalAltResult>>;
-
-/// An exchange while a script has it.
-#[derive(Clone, Debug)]
-pub(crate) struct Lent(pub(crate) Arc<Mutex<Exchange>>);
-
-impl Lent {
-    fn look(&self) -> MutexGuard<'_, Exchange> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// `request` and `response`.
 #[derive(Clone, Debug)]
@@ -41,10 +30,6 @@ struct Headers(Lent, Of);
 /// A URL.
 #[derive(Clone, Debug)]
 struct Address(Lent, Of);
-
-/// `body`.
-#[derive(Clone, Debug)]
-struct Body(Lent);
 
 /// `context`.
 #[derive(Clone, Debug)]
@@ -67,7 +52,7 @@ pub(crate) fn register(engine: &mut Engine) {
     messages(engine);
     headers(engine);
     addresses(engine);
-    bodies(engine);
+    body::register(engine);
     contexts(engine);
     statuses(engine);
 }
@@ -384,42 +369,6 @@ fn addresses(engine: &mut Engine) {
             optional(path.and_then(|path| path.query().map(str::to_owned)))
         })
         .register_fn("to_string", |a: &mut Address| a.text());
-}
-
-/// The members of bodies, as scripts call them and as they are written.
-const MEMBERS: [(&str, &str); 8] = [
-    ("query", "query"),
-    ("operation_name", "operationName"),
-    ("variables", "variables"),
-    ("extensions", "extensions"),
-    ("data", "data"),
-    ("errors", "errors"),
-    ("label", "label"),
-    ("path", "path"),
-];
-
-fn bodies(engine: &mut Engine) {
-    engine.register_type_with_name::<Body>("Body");
-    for (shown, name) in MEMBERS {
-        engine
-            .register_get(shown, move |body: &mut Body| -> Result<Dynamic> {
-                let exchange = body.0.look();
-                match exchange.body.get(name) {
-                    Some(value) => from_json(value.get()),
-                    // What can be written to without being there.
-                    None if matches!(name, "variables" | "extensions") => Ok(Map::new().into()),
-                    None => Ok(Dynamic::UNIT),
-                }
-            })
-            .register_set(
-                shown,
-                move |body: &mut Body, value: Dynamic| -> Result<()> {
-                    let value = (!value.is_unit()).then(|| to_raw(&value)).transpose()?;
-                    body.0.look().body.set(name, value);
-                    Ok(())
-                },
-            );
-    }
 }
 
 impl Context {

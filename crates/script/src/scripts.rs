@@ -18,8 +18,8 @@ use rhai::{
 
 use crate::{
     ProgramError, ScriptError,
-    exchange::Exchange,
-    objects::{Lent, Message},
+    exchange::{Exchange, Lent},
+    objects::Message,
     program::{Program, engine, within},
     values::to_json,
 };

@@ -11,7 +11,7 @@ use crate::{
     graph::Graph,
     http_client::{Answer, post_with},
     identity::Known,
-    incremental::{CURRENT, Coming, QUERY, held_back, is_known},
+    incremental::{CURRENT, Coming, OF_2022, QUERY, held_back, is_known},
     telemetry::{lines, scratch},
 };
 
@@ -118,6 +118,44 @@ fn a_script_is_called_for_each_part_and_has_the_head_with_the_first() {
         text.contains("SCRIPT_FAILED") && !text.contains("inStock"),
         "{text}"
     );
+}
+
+#[test]
+fn a_script_hides_what_comes_in_later_parts() {
+    let hiding = Script::new(
+        r#"fn supergraph_service(service) { service.map_response(|response| {
+            let parts = response.body.incremental;
+            if parts != () {
+                for (part, at) in parts { parts[at].data.inStock = (); }
+                response.body.incremental = parts;
+            }
+        }); }"#,
+    );
+    let setting = Script::new(
+        "fn execution_service(service) { service.map_response(|response| { response.body.data = #{}; }); }",
+    );
+    let last = |script: &Script, accept: &str| {
+        let (graph, inventory) = held_back(&script.yaml());
+        let mut coming = Coming::ask(graph.address(), QUERY, accept);
+        coming.until("\"hasNext\":true");
+        is_known(&mut inventory.next());
+        coming.parts().pop().unwrap()
+    };
+    for accept in [CURRENT, OF_2022] {
+        let part = last(&hiding, accept);
+        for at in 0..2 {
+            let data = &part["incremental"][at]["data"];
+            assert_eq!(*data, json!({ "inStock": null }), "{part}");
+        }
+        // A member that no part has ends the answer: it would be malformed.
+        let part = last(&setting, accept);
+        let text = part.to_string();
+        assert!(text.contains("SCRIPT_FAILED"), "{text}");
+        assert!(
+            part.get("data").is_none() && !text.contains("inStock"),
+            "{text}"
+        );
+    }
 }
 
 /// Notes every stage in the context, and in headers where there are some.

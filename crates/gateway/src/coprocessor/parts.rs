@@ -5,7 +5,8 @@
 
 use bytes::Bytes;
 use http::HeaderMap;
-use ogive_coprocessor::{Control, Message, Stage};
+use ogive_coprocessor::{Control, CoprocessorError, Message, Stage};
+use ogive_script::exchange::Members;
 
 use super::{
     answers::{message_body, response_body},
@@ -81,6 +82,7 @@ impl OperationCoprocessor<'_> {
             };
             let body = response_body(body, stage.body_is_text())?;
             let body = if says_next {
+                keep_form(json, &body)?;
                 with_has_next(body, has_next)?
             } else {
                 body
@@ -89,4 +91,17 @@ impl OperationCoprocessor<'_> {
         };
         Ok(run.ask(Some(self), message, take).await?.flatten())
     }
+}
+
+/// Refuses what is no later part of an answer: one with members of a whole response that it did not have. What it brings is in
+/// its `incremental`, and clients would take the rest for something else or for nothing.
+fn keep_form(before: &[u8], now: &[u8]) -> Result<(), CoprocessorError> {
+    let malformed = || CoprocessorError::Malformed("body", "a part of an answer");
+    let now = Members::read(now).ok_or_else(malformed)?;
+    let before = Members::read(before).unwrap_or_default();
+    let is_new = |name: &str| now.text(name).is_some() && before.text(name).is_none();
+    if ["data", "errors", "label", "path"].into_iter().any(is_new) {
+        return Err(malformed());
+    }
+    Ok(())
 }

@@ -1,5 +1,5 @@
-//! The cases of `cases.txt`: `== NAME`, `at STAGE`, what goes in (`header`, `body`, `claims`), what comes out (`gives`), and
-//! the script.
+//! The cases of `cases.txt`: `== NAME`, `at STAGE`, what goes in (`header`, `body`, `claims`, `part`), what comes out (`gives`),
+//! and the script.
 
 use ogive_coprocessor::entries::JWT_CLAIMS;
 use ogive_script::{Exchange, check::check};
@@ -63,6 +63,7 @@ fn scripts_do_what_they_do_elsewhere() {
         let hook = scripts.hook(at, "products").unwrap();
         let hook = hook.unwrap_or_else(|| panic!("{name}: nothing is registered"));
         let mut lent = exchange(at, of("header"), of("body"));
+        lent.is_primary = of("part") != "later";
         if !of("claims").is_empty() {
             let claims = RawValue::from_string(of("claims").to_owned()).unwrap();
             lent.context.set(JWT_CLAIMS, claims).unwrap();

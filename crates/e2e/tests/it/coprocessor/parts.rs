@@ -135,6 +135,7 @@ fn what_ends_a_later_part_ends_the_answer_with_its_errors() {
     for (how, code) in [
         (json!({ "control": { "break": 403 } }), "COPROCESSOR_BREAK"),
         (json!({ "body": [1] }), "COPROCESSOR_FAILED"),
+        (json!({ "body": { "data": {} } }), "COPROCESSOR_FAILED"),
         (json!({ "id": "another" }), "COPROCESSOR_FAILED"),
     ] {
         for accept in [OF_2022, CURRENT] {
