@@ -5,6 +5,8 @@ use std::{io::Write, path::PathBuf};
 use anyhow::{Result, bail};
 use ogive_script::{Limits, Program, check::check};
 
+use crate::terminal;
+
 /// Arguments of `ogive rhai`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -14,7 +16,9 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Read the scripts of a folder, run their entry points, and name every call that is not offered here
+    /// Read the scripts of a folder, run their entry points, and name every call and member that is not offered here
+    ///
+    /// Members are looked at where it is known what they are of: at the parameter of a hook, and of functions that are given it.
     #[command(after_help = "Example: ogive rhai check rhai")]
     Check {
         /// The folder of the scripts (`rhai.scripts`)
@@ -28,13 +32,16 @@ enum Command {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let Command::Check { folder, main } = &arguments.command;
     let program = Program::read(&folder.to_string_lossy(), main, Limits::default())?;
+    for warning in program.warnings() {
+        terminal::remark(&format!("warning: {warning}"));
+    }
     let unknown = check(&program)?;
     let mut out = std::io::stdout().lock();
     for call in &unknown {
-        writeln!(out, "{}: `{}` is not offered", call.at, call.name)?;
+        writeln!(out, "{}: `{}` {}", call.at, call.name, call.why)?;
     }
     if !unknown.is_empty() {
-        bail!("{} of the calls are not offered", unknown.len());
+        bail!("{} of the calls and members are not offered", unknown.len());
     }
     writeln!(out, "every call is offered")?;
     Ok(())

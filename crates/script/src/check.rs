@@ -1,20 +1,23 @@
-//! Which calls of scripts are not offered here.
+//! Which calls and members of scripts are not offered here.
 
 use std::collections::BTreeSet;
 
 use rhai::{AST, ASTNode, Expr, Stmt};
 
 use crate::{
-    ProgramError,
+    ProgramError, members,
     program::{Program, engine},
     scripts::Scripts,
+    uses::functions,
 };
 
-/// A call that nobody answers.
+/// A call that nobody answers, or a member that is not there.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Call {
-    /// The function, with its module.
+    /// The function, with its module; or the variable and its members.
     pub name: String,
+    /// What is wrong with it, to follow the name.
+    pub why: &'static str,
     /// Where it is called.
     pub at: String,
 }
@@ -68,7 +71,8 @@ const OFFERED: [&str; 42] = [
 /// Functions of the language.
 const LANGUAGE: &str = include_str!("language.txt");
 
-/// Looks at all calls of a program, in every file of its folder, and runs its entry points.
+/// Looks at all calls of a program, in every file of its folder, and at the members of messages as far as it is known what is a
+/// message; and runs its entry points.
 pub fn check(program: &Program) -> Result<Vec<Call>, ProgramError> {
     let mut unknown = BTreeSet::new();
     let engine = engine(program.limits);
@@ -76,6 +80,12 @@ pub fn check(program: &Program) -> Result<Vec<Call>, ProgramError> {
         let ast = engine.compile(text);
         let ast = ast.map_err(|error| ProgramError(format!("`{file}`: {error}")))?;
         unknown.extend(of_file(file, &ast));
+        let problems = members::problems(&functions(&ast)).into_iter();
+        unknown.extend(problems.map(|(of, at)| Call {
+            name: of.name,
+            why: of.why,
+            at: format!("{file}, {at}"),
+        }));
     }
     Scripts::start(program, String::new)?;
     Ok(unknown.into_iter().collect())
@@ -127,6 +137,7 @@ fn note(
     };
     if !is_operator && !call.name.starts_with("anon$") && !known.contains(&name) {
         let at = format!("{file}, {at}");
-        unknown.push(Call { name, at });
+        let why = "is not offered";
+        unknown.push(Call { name, why, at });
     }
 }

@@ -7,16 +7,19 @@
 //! the operator.
 //!
 //! Reading order: [`program`] (reading and checking), [`scripts`] (hooks and calls), [`exchange`] (what they are lent),
-//! `objects` and `body` (how a script sees it), `modules` (functions), `values` (JSON and back).
+//! `objects` and `body` (how a script sees it), `modules` (functions), `values` (JSON and back),
+//! [`check`] with `uses` and `members` (what is not offered).
 
 mod body;
 pub mod check;
 mod error;
 pub mod exchange;
+mod members;
 mod modules;
 mod objects;
 pub mod program;
 pub mod scripts;
+mod uses;
 mod values;
 
 pub use error::{ProgramError, ScriptError};

@@ -100,10 +100,77 @@ impl Program {
         all
     }
 
+    /// Whether the main script has an entry point, which takes so many parameters.
+    pub(crate) fn has_entry(&self, name: &str, parameters: usize) -> bool {
+        let mut functions = self.ast.iter_functions();
+        functions.any(|function| function.name == name && function.params.len() == parameters)
+    }
+
+    /// Whether it may look at requests to subgraphs, or at their answers.
+    pub fn is_at_subgraphs(&self) -> bool {
+        self.has_entry("subgraph_service", 2)
+    }
+
+    /// What does not do what it seems to, for the operator: functions that look like entry points and are never called, or none
+    /// at all. Each a sentence.
+    pub fn warnings(&self) -> Vec<String> {
+        let main = self.files.first().map_or("", |(name, _)| name);
+        let entry = |name: &str| ENTRY_POINTS.into_iter().find(|(known, _)| *known == name);
+        let (mut out, mut has_any) = (Vec::new(), false);
+        for function in self.ast.iter_functions() {
+            let (name, parameters) = (function.name, function.params.len());
+            match entry(name) {
+                Some((_, wanted)) if wanted == parameters => has_any = true,
+                Some((_, wanted)) => out.push(format!(
+                    "`{name}` of `{main}` is never called: it has {parameters} parameters, and an entry point of that name has {wanted}"
+                )),
+                None => {
+                    let meant = ENTRY_POINTS.iter().find(|(known, _)| is_slip(name, known));
+                    out.extend(meant.map(|(meant, _)| {
+                        format!("`{name}` of `{main}` is no entry point; did you mean `{meant}`?")
+                    }));
+                }
+            }
+        }
+        if !has_any {
+            let names = ENTRY_POINTS.map(|(name, _)| format!("`{name}`"));
+            out.push(format!(
+                "no script is ever called: `{main}` has no entry point; there are {}",
+                names.join(", ")
+            ));
+        }
+        out
+    }
+
     /// Whether a word stands in it anywhere, be it in a comment.
     pub(crate) fn mentions(&self, word: &str) -> bool {
         self.files.iter().any(|(_, text)| text.contains(word))
     }
+}
+
+/// The entry points, and how many parameters they have.
+const ENTRY_POINTS: [(&str, usize); 4] = [
+    ("router_service", 1),
+    ("supergraph_service", 1),
+    ("execution_service", 1),
+    ("subgraph_service", 2),
+];
+
+/// Whether a name is another one with a slip or two: what stands between what they have in common at both ends is short.
+fn is_slip(name: &str, known: &str) -> bool {
+    const SLIP_MAX: usize = 2;
+    let (name, known) = (name.to_ascii_lowercase(), known.as_bytes());
+    let name = name.as_bytes();
+    let same = |a: &u8, b: &u8| a == b;
+    let shorter = name.len().min(known.len());
+    let before = name
+        .iter()
+        .zip(known)
+        .take_while(|(a, b)| same(a, b))
+        .count();
+    let (ends, known_ends) = (name.iter().rev(), known.iter().rev());
+    let after = ends.zip(known_ends).take_while(|(a, b)| same(a, b)).count();
+    name.len().max(known.len()) - (before + after).min(shorter) <= SLIP_MAX
 }
 
 fn read(path: &Path) -> Result<String, ProgramError> {

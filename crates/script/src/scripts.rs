@@ -118,11 +118,7 @@ impl Scripts {
         if let Some(resolver) = program.ast.resolver() {
             engine.set_module_resolver(StaticModuleResolver::clone(resolver));
         }
-        let has = |name: &str, parameters: usize| {
-            let mut functions = program.ast.iter_functions();
-            functions.any(|function| function.name == name && function.params.len() == parameters)
-        };
-        let has_subgraphs = has("subgraph_service", 2);
+        let has_subgraphs = program.is_at_subgraphs();
         let mut scripts = Scripts {
             router: Pair::default(),
             supergraph: Pair::default(),
@@ -134,13 +130,13 @@ impl Scripts {
             program: program.clone(),
             engine,
         };
-        if has("router_service", 1) {
+        if program.has_entry("router_service", 1) {
             scripts.router = scripts.entered("router_service", None)?;
         }
-        if has("supergraph_service", 1) {
+        if program.has_entry("supergraph_service", 1) {
             scripts.supergraph = scripts.entered("supergraph_service", None)?;
         }
-        if has("execution_service", 1) {
+        if program.has_entry("execution_service", 1) {
             scripts.execution = scripts.entered("execution_service", None)?;
         }
         if has_subgraphs {
@@ -367,31 +363,7 @@ fn constants(engine: &mut Engine, sdl: impl Fn() -> String + Send + Sync + 'stat
         let mut map = Map::new();
         map.insert("APOLLO_SDL".into(), sdl().into());
         map.insert("APOLLO_START".into(), Dynamic::from(started));
-        for (name, entry) in [
-            ("APOLLO_AUTHENTICATION_JWT_CLAIMS", entries::JWT_CLAIMS),
-            (
-                "APOLLO_AUTHORIZATION_POLICIES_REQUIRED",
-                entries::REQUIRED_POLICIES,
-            ),
-            ("APOLLO_OPERATION_ID", "apollo::supergraph::operation_id"),
-            (
-                "APOLLO_SUBSCRIPTION_WS_CUSTOM_CONNECTION_PARAMS",
-                "apollo::subscriptions::websocket_connection_params",
-            ),
-            (
-                "APOLLO_COST_ESTIMATED_KEY",
-                "apollo::demand_control::estimated_cost",
-            ),
-            (
-                "APOLLO_COST_ACTUAL_KEY",
-                "apollo::demand_control::actual_cost",
-            ),
-            (
-                "APOLLO_COST_STRATEGY_KEY",
-                "apollo::demand_control::strategy",
-            ),
-            ("APOLLO_COST_RESULT_KEY", "apollo::demand_control::result"),
-        ] {
+        for (name, entry) in ROUTER {
             map.insert(name.into(), entry.into());
         }
         Dynamic::from(map).into_read_only()
@@ -404,3 +376,30 @@ fn constants(engine: &mut Engine, sdl: impl Fn() -> String + Send + Sync + 'stat
         Ok((name == "Router").then(|| router.get_or_init(&make).clone()))
     });
 }
+
+/// Members of `Router` that are names of entries of the context.
+pub(crate) const ROUTER: [(&str, &str); 8] = [
+    ("APOLLO_AUTHENTICATION_JWT_CLAIMS", entries::JWT_CLAIMS),
+    (
+        "APOLLO_AUTHORIZATION_POLICIES_REQUIRED",
+        entries::REQUIRED_POLICIES,
+    ),
+    ("APOLLO_OPERATION_ID", "apollo::supergraph::operation_id"),
+    (
+        "APOLLO_SUBSCRIPTION_WS_CUSTOM_CONNECTION_PARAMS",
+        "apollo::subscriptions::websocket_connection_params",
+    ),
+    (
+        "APOLLO_COST_ESTIMATED_KEY",
+        "apollo::demand_control::estimated_cost",
+    ),
+    (
+        "APOLLO_COST_ACTUAL_KEY",
+        "apollo::demand_control::actual_cost",
+    ),
+    (
+        "APOLLO_COST_STRATEGY_KEY",
+        "apollo::demand_control::strategy",
+    ),
+    ("APOLLO_COST_RESULT_KEY", "apollo::demand_control::result"),
+];

@@ -25,9 +25,24 @@ fn calls_that_are_not_offered_are_named_with_their_place() {
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert_eq!(
         stdout,
-        "main.rhai, line 4, position 5: `telephone` is not offered\n"
+        "main.rhai, line 3, position 13: `Router.TRACE` is not there\n\
+         main.rhai, line 4, position 5: `telephone` is not offered\n"
     );
-    assert!(stderr.contains("of the calls are not offered"), "{stderr}");
+    assert!(
+        stderr.contains("2 of the calls and members are not offered"),
+        "{stderr}"
+    );
+    let (code, stdout, stderr) = checked("rhai-slip", "fn supergraph_servce(service) { }");
+    assert_eq!(
+        (code, stdout.as_str()),
+        (Some(0), "every call is offered\n")
+    );
+    for wanted in [
+        "warning: `supergraph_servce` of `main.rhai` is no entry point; did you mean `supergraph_service`?",
+        "warning: no script is ever called",
+    ] {
+        assert!(stderr.contains(wanted), "{stderr}");
+    }
     let (code, _, stderr) = checked("rhai-broken", "fn supergraph_service(service) {");
     assert_eq!(code, Some(1));
     assert!(stderr.contains("main.rhai"), "{stderr}");
