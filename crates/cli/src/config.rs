@@ -12,7 +12,7 @@ use ogive_config::{
 };
 
 use ogive_files::Pipes;
-use ogive_gateway::{SchemaState, unusable};
+use ogive_gateway::{GatewayOptions, SchemaState, unusable};
 
 use crate::{
     environment, load,
@@ -80,7 +80,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 Some(notes) => notes,
                 None => config.notes(),
             };
-            let notes = notes.into_iter().chain(warning);
+            let notes = notes.into_iter().chain(GatewayOptions::notes_of(&config));
+            let notes = notes.chain(warning);
             for note in notes.chain(not_there(&config)) {
                 terminal::remark(&format!("warning: {note}"));
             }

@@ -87,6 +87,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let options = GatewayOptions::load_with(&config, crate::cedar::read);
     let mut options =
         options.map_err(|error| terminal::error(error, "correct it in the configuration"))?;
+    for note in options.notes() {
+        terminal::remark(&format!("note: {note}"));
+    }
     if !arguments.execute {
         // Whoever only looks takes nothing from what processes share.
         options.store = None;

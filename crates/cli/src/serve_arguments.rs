@@ -380,7 +380,11 @@ impl Arguments {
         if let Some(path) = &self.plans {
             load_plans(&mut state, path)?;
         }
-        Ok((state, self.options(config)?))
+        let options = self.options(config)?;
+        for note in options.notes() {
+            tracing::warn!("{note}");
+        }
+        Ok((state, options))
     }
     fn options(&self, config: &Config) -> Result<GatewayOptions> {
         let shown = if self.dev {

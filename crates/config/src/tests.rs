@@ -680,10 +680,6 @@ fn what_has_no_effect_is_said() {
             "nobody gets events of `events.providers`",
         ),
         (
-            "subscription: { enabled: true }\ncoprocessor: { url: 'http://127.0.0.1:1', subgraph: { all: { response: { headers: true } } } }",
-            "every subscription is refused: the coprocessor is told at `SubgraphResponse`",
-        ),
-        (
             "demand_control: { mode: enforce }",
             "`demand_control` has no effect",
         ),

@@ -61,15 +61,6 @@ impl Config {
     /// Events and subscriptions that are set up, and that nobody gets.
     fn note_subscriptions(&self, notes: &mut Notes) {
         if self.subscription.enabled {
-            let told = self.coprocessor.stages();
-            let ends = told
-                .iter()
-                .find(|(stage, _)| stage.ends_with("Response") || stage.starts_with("Subgraph"));
-            if let Some((stage, _)) = ends {
-                notes.0.push(format!(
-                    "every subscription is refused: the coprocessor is told at `{stage}`, and nobody tells it of events"
-                ));
-            }
             return;
         }
         let providers = &self.events.providers;

@@ -161,6 +161,24 @@ impl GatewayOptions {
         Ok(options)
     }
 
+    /// What hooks do not do that they seem to, for the operator: each a sentence.
+    pub fn notes(&self) -> Vec<String> {
+        let hooks = self.coprocessor.as_ref();
+        let notes = hooks.map(|hooks| hooks.notes(self.subscription.is_some()));
+        notes.unwrap_or_default()
+    }
+
+    /// The same for a configuration that is only looked at; nothing of hooks that cannot be used, which is an error of its own.
+    pub fn notes_of(config: &Config) -> Vec<String> {
+        let has_subscriptions = config.subscription.enabled;
+        // Nothing else is to be said of components, and compiling them takes long.
+        let plugins = has_subscriptions.then(|| plugins::load(config));
+        let plugins = plugins.unwrap_or_else(|| Ok(Vec::new()));
+        let hooks = plugins.and_then(|plugins| CoprocessorSettings::load(config, &plugins));
+        let hooks = hooks.ok().flatten();
+        hooks.map_or_else(Vec::new, |hooks| hooks.notes(has_subscriptions))
+    }
+
     /// The tables in which the rates of operations and subgraphs keep their keys.
     pub(crate) fn rate_tables(&self) -> impl Iterator<Item = &str> {
         let operations = self.operation_rates.iter();

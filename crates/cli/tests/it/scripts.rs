@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::process::{folder, run};
+use crate::process::{Running, demo, file, folder, run};
 
 /// What is said of a folder with one script.
 fn checked(name: &str, script: &str) -> (Option<i32>, String, String) {
@@ -60,4 +60,36 @@ fn calls_that_are_not_offered_are_named_with_their_place() {
     );
     let (code, ..) = run(&["rhai", "check", "/nowhere/at/all"]);
     assert_eq!(code, Some(1));
+}
+
+#[test]
+fn scripts_that_keep_subscriptions_out_or_are_never_called_are_told() {
+    let config = |name: &str, script: &str| {
+        let path = folder().join(name);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("main.rhai"), script).unwrap();
+        let text = format!(
+            "listen: 127.0.0.1:0\nsubscription: {{ enabled: true }}\nrhai: {{ scripts: '{}' }}\n",
+            path.display()
+        );
+        file(&format!("{name}.yaml"), text)
+    };
+    let refused = "every subscription is refused: the scripts have `subgraph_service`";
+    let looking = config("rhai-looking", "fn subgraph_service(service, subgraph) { }");
+    let never = "no script is ever called: `main.rhai` has no entry point";
+    let slip = config("rhai-never", "fn supergraph_servce(service) { }");
+    let supergraph = demo("supergraph.graphql");
+    let asked = file("rhai-asked.graphql", "{ me { id } }");
+    for (config, wanted) in [(looking, refused), (slip, never)] {
+        let (code, stdout, stderr) = run(&["config", "validate", &config]);
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        assert!(stderr.contains(&format!("warning: {wanted}")), "{stderr}");
+        let (_, _, stderr) = run(&["explain", "-s", &supergraph, "-c", &config, &asked]);
+        assert!(stderr.contains(&format!("note: {wanted}")), "{stderr}");
+        let mut serve = Running::start(&["serve", "-s", &supergraph, "-c", &config]);
+        serve.logged(wanted);
+        serve.logged("serving http://");
+        serve.signal("TERM");
+        assert_eq!(serve.ended().0, Some(0));
+    }
 }

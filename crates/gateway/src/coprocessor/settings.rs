@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use ogive_component::hook_name;
 use ogive_config::{Config, ContextWord, Http2Word, OnErrorWord, Selector, StageSelection};
 use ogive_coprocessor::{
     ContextSelection, Coprocessor, CoprocessorOptions, Message, Stage, entries::REQUIRED_POLICIES,
@@ -159,6 +160,36 @@ impl CoprocessorSettings {
     /// What a configuration asks for; `None` if no stage tells anything. Reads no files, so there are no scripts.
     pub fn new(config: &Config) -> Option<Self> {
         Self::made(config).filter(|settings| !settings.options.urls.is_empty())
+    }
+
+    /// What does not do what it seems to, for the operator, beside what the configuration says alone: each a sentence.
+    pub(crate) fn notes(&self, has_subscriptions: bool) -> Vec<String> {
+        let program = self.program.as_ref();
+        let mut notes = program.map(Program::warnings).unwrap_or_default();
+        if !has_subscriptions {
+            return notes;
+        }
+        let mut looking = Vec::new();
+        for stage in [Stage::SubgraphRequest, Stage::SubgraphResponse] {
+            if self.stages[stage as usize].is_some() {
+                looking.push(format!("the coprocessor is told at `{}`", stage.name()));
+            }
+            let called = self.plugins.iter().filter(|of| of.plugin.is_at(stage));
+            looking.extend(called.map(|of| {
+                let hook = hook_name(stage).replace('-', "_");
+                format!("the component `{}` is called at `{hook}`", of.name())
+            }));
+        }
+        if program.is_some_and(Program::is_at_subgraphs) {
+            looking.push("the scripts have `subgraph_service`".to_owned());
+        }
+        let refused = looking.into_iter().map(|who| {
+            format!(
+                "every subscription is refused: {who}, and requests to subgraphs for subscriptions are not shown there"
+            )
+        });
+        notes.extend(refused);
+        notes
     }
 
     /// Asks something in this process in place of the coprocessor.
@@ -427,6 +458,32 @@ mod tests {
         let config = ogive_config::load(SourceId(0), &yaml, &|_| None).unwrap();
         let settings = CoprocessorSettings::new(&config).unwrap();
         assert!(settings.stages.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn whoever_looks_at_requests_to_subgraphs_keeps_subscriptions_out() {
+        let notes = |stage: &str, has_subscriptions| {
+            let yaml = format!("coprocessor: {{ url: 'http://localhost:1/', {stage} }}");
+            let config = ogive_config::load(SourceId(0), &yaml, &|_| None).unwrap();
+            let settings = CoprocessorSettings::new(&config).unwrap();
+            settings.notes(has_subscriptions)
+        };
+        let of_client = "router: { response: { headers: true } }, supergraph: { response: { body: true } }, execution: { response: { body: true } }";
+        assert_eq!(notes(of_client, true), [""; 0]);
+        for (way, name) in [
+            ("request", "SubgraphRequest"),
+            ("response", "SubgraphResponse"),
+        ] {
+            let stage = format!("subgraph: {{ all: {{ {way}: {{ headers: true }} }} }}");
+            let found = notes(&stage, true);
+            let wanted =
+                format!("every subscription is refused: the coprocessor is told at `{name}`");
+            assert!(
+                found.len() == 1 && found[0].starts_with(&wanted),
+                "{found:?}"
+            );
+            assert_eq!(notes(&stage, false), [""; 0]);
+        }
     }
 
     #[test]
