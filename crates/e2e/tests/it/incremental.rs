@@ -435,4 +435,13 @@ fn parts_are_events_for_clients_of_server_sent_events() {
     );
     let all = coming.until("event: complete");
     assert!(!all.contains("hasNext"), "{all}");
+    // Without subscriptions nothing is a stream of events, and whoever reads nothing else is told so.
+    let graph = Graph::with("");
+    let mut coming = Coming::ask(graph.address(), QUERY, "text/event-stream");
+    let refused = coming.until("SUBSCRIPTIONS_NOT_SUPPORTED");
+    assert!(refused.starts_with("HTTP/1.1 406"), "{refused}");
+    assert!(
+        refused.contains("or `multipart/mixed` for answers in parts"),
+        "{refused}"
+    );
 }

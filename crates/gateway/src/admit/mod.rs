@@ -198,8 +198,8 @@ pub(crate) fn not_acceptable(parts: &Parts) -> RequestError {
              in one response"
         }
         _ => {
-            "subscriptions are not served, and no other answer is a stream of events: accept `application/json` for \
-             queries and mutations"
+            "no answer is a stream of events here, because subscriptions are not served: accept `application/json`, or \
+             `multipart/mixed` for answers in parts"
         }
     };
     RequestError {
