@@ -221,8 +221,8 @@ const MEMBERS: [(&str, Member, &str); 14] = [
     (
         "condition",
         Member::Condition,
-        "Of which requests it is told, judged before anything is written for it: Apollo Router's conditions (`eq`, `gt`, `lt`, \
-         `exists`, `not`, `all`, `any`) on its selectors, such as `{ exists: { request_header: x-key } }`. Default all.",
+        "Of which requests it is told, judged before anything is written for it: Apollo Router's conditions (`eq`, `gt`, `lt`, `exists`, \
+         `not`, `all`, `any`) and `contains` on its selectors, such as `{ exists: { request_header: x-key } }`. Default all.",
     ),
     (
         "url",

@@ -14,8 +14,8 @@ use crate::{
 section! {
     /// `authorization.policies`
     pub struct PolicyOptions {
-        /// By policy: a condition on the caller's claims, as `{ eq: [{ jwt_claim: plan }, gold] }`. There are `eq`, `contains`,
-        /// `exists`, `not`, `all` and `any`. A policy that is named here is decided here, and by nobody else.
+        /// By policy: a condition on the caller's claims, as `{ eq: [{ jwt_claim: plan }, gold] }`. There are `eq`, `gt`, `lt`,
+        /// `contains`, `exists`, `not`, `all` and `any`. A policy that is named here is decided here, and by nobody else.
         pub rules: BTreeMap<String, PolicyCondition> = BTreeMap::new(),
         /// A service that decides all other policies. Without it they hold for nobody, unless whoever says who the caller is
         /// names them, too.
