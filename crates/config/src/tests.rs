@@ -342,9 +342,17 @@ fn the_examples_of_the_pages_can_be_loaded() {
             }
             checked += 1;
             let loaded = load_in(example, |name| Some(name.to_lowercase()));
-            if let Err(errors) = loaded {
-                wrong.push(format!("{}: {errors}", path.display()));
-            }
+            let mistakes = match loaded {
+                // Whoever begins with an example is not to be warned that it does nothing for anybody.
+                Ok(config) => {
+                    let mut notes = config.notes();
+                    notes.retain(|note| note.contains("nobody is known by any"));
+                    notes
+                }
+                Err(errors) => vec![errors],
+            };
+            let page = path.display();
+            wrong.extend(mistakes.iter().map(|what| format!("{page}: {what}")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
