@@ -458,6 +458,28 @@ mod tests {
         assert!(load("url: 'http://localhost:1/', timeout: 0s").is_err());
     }
 
+    /// Of each stage the page has a row with what it can select, but for `batch`, which has a section.
+    #[test]
+    fn the_page_says_what_stages_can_select() {
+        let page = include_str!("../../../docs/coprocessors.md");
+        let (_, table) = page.split_once("a stage can select").unwrap();
+        let table = table.split("\n\n").nth(1).unwrap();
+        for (stage, own) in STAGES {
+            let (service, way) = stage.split_at(stage.find("Re").unwrap());
+            let service = service.to_lowercase().replace("subgraph", "subgraph.all");
+            let name = format!("`{service}.{}`", way.to_lowercase());
+            let row = table.lines().find(|row| row.contains(&name)).unwrap();
+            let mut shown: Vec<&str> = row.rsplit('|').nth(1).unwrap().split(',').collect();
+            shown
+                .iter_mut()
+                .for_each(|key| *key = key.trim().trim_matches('`'));
+            shown.sort_unstable();
+            let mut own: Vec<&str> = own.iter().copied().filter(|key| *key != "batch").collect();
+            own.sort_unstable();
+            assert_eq!(shown, own, "{stage}");
+        }
+    }
+
     #[test]
     fn conditions_look_at_what_there_is_at_their_stage() {
         let at = |stage: &str, condition: &str| {
