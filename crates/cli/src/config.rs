@@ -16,7 +16,7 @@ use ogive_gateway::{GatewayOptions, SchemaState, unusable};
 
 use crate::{
     environment, load,
-    serve_arguments::{redacts, restricted},
+    serve_arguments::{redacts, restricted, unusable_scripts},
     terminal,
 };
 
@@ -130,7 +130,9 @@ fn supergraph_notes(config: &Config) -> Result<Option<Vec<String>>> {
     let supergraph = load::supergraph_named(path, remedy, Pipes::Refused)?;
     ogive_gateway::authorize::check(&supergraph, config).map_err(|what| restricted(&what))?;
     redacts(&supergraph, config)?;
-    Ok(Some(SchemaState::new(supergraph, config).1))
+    let (state, notes) = SchemaState::new(supergraph, config);
+    GatewayOptions::check_scripts_of(config, &state).map_err(unusable_scripts)?;
+    Ok(Some(notes))
 }
 
 /// What is often put beside the configuration only where it is served.

@@ -381,6 +381,7 @@ impl Arguments {
             load_plans(&mut state, path)?;
         }
         let options = self.options(config)?;
+        options.check_scripts(&state).map_err(unusable_scripts)?;
         for note in options.notes() {
             tracing::warn!("{note}");
         }
@@ -416,6 +417,15 @@ pub(crate) fn redacts(supergraph: &Supergraph, config: &Config) -> Result<()> {
         let remedy = "correct the rule, or take it out if the field is gone for good";
         terminal::coded(REDACTION_UNUSABLE, what, remedy)
     })
+}
+
+/// The refusal of scripts that cannot be used with the supergraph.
+pub(crate) fn unusable_scripts(error: String) -> anyhow::Error {
+    terminal::coded(
+        ogive_config::codes::UNUSABLE,
+        error,
+        "correct the script: its entry points run for every subgraph before anybody is served",
+    )
 }
 
 /// The refusal of a supergraph with restrictions.

@@ -30,7 +30,7 @@ use crate::{
     router::cors::{Cors, Csrf},
     router::dev_diagnostics::DevDiagnostics,
     router::static_responses::StaticResponses,
-    schema::access::UpgradeAccess,
+    schema::{access::UpgradeAccess, state::SchemaState},
     shared::memory,
     shared::observe_options::ObserveOptions,
     shared::shared_state::store_options,
@@ -168,7 +168,20 @@ impl GatewayOptions {
         notes.unwrap_or_default()
     }
 
-    /// The same for a configuration that is only looked at; nothing of hooks that cannot be used, which is an error of its own.
+    /// Whether scripts can be used with a schema: their entry points are run for each of its subgraphs. The error is for the
+    /// operator.
+    pub fn check_scripts(&self, state: &SchemaState) -> Result<(), String> {
+        let hooks = self.coprocessor.as_ref();
+        hooks.map_or(Ok(()), |hooks| hooks.check_scripts(state))
+    }
+
+    /// The same for a configuration that is only looked at.
+    pub fn check_scripts_of(config: &Config, state: &SchemaState) -> Result<(), String> {
+        let hooks = CoprocessorSettings::with_scripts(config)?;
+        hooks.map_or(Ok(()), |hooks| hooks.check_scripts(state))
+    }
+
+    /// Notes of a configuration that is only looked at; nothing of hooks that cannot be used, which is an error of its own.
     pub fn notes_of(config: &Config) -> Vec<String> {
         let has_subscriptions = config.subscription.enabled;
         // Nothing else is to be said of components, and compiling them takes long.

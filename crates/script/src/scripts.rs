@@ -146,6 +146,14 @@ impl Scripts {
         Ok(scripts)
     }
 
+    /// Runs the entry point of these subgraphs, so that what is wrong with it is known before anybody is served.
+    pub fn enter<'n>(
+        &self,
+        mut subgraphs: impl Iterator<Item = &'n str>,
+    ) -> Result<(), ProgramError> {
+        subgraphs.try_for_each(|name| self.subgraph(name).map(|_| ()))
+    }
+
     /// What an entry point registers.
     fn entered(&self, name: &str, subgraph: Option<&str>) -> Result<Pair, ProgramError> {
         let service = Service::default();
@@ -158,7 +166,9 @@ impl Scripts {
                 .call_fn_with_options::<Dynamic>(options, &mut scope, ast, name, arguments)
         });
         if let Err(error) = called {
-            let why = format!("`{name}` of the scripts failed: {error}");
+            let at = subgraph.filter(|name| !name.is_empty());
+            let at = at.map_or_else(String::new, |name| format!(" for the subgraph `{name}`"));
+            let why = format!("`{name}` of the scripts failed{at}: {error}");
             return Err(ProgramError(why));
         }
         let (request, response) =

@@ -93,3 +93,24 @@ fn scripts_that_keep_subscriptions_out_or_are_never_called_are_told() {
         assert_eq!(serve.ended().0, Some(0));
     }
 }
+
+#[test]
+fn an_entry_point_that_fails_for_one_subgraph_is_refused_at_the_start() {
+    let path = folder().join("rhai-reviews");
+    fs::create_dir_all(&path).unwrap();
+    let script = "fn subgraph_service(service, subgraph) { if subgraph == \"reviews\" { throw \"not me\"; } }";
+    fs::write(path.join("main.rhai"), script).unwrap();
+    let text = format!(
+        "listen: 127.0.0.1:0\nsupergraph: {{ path: '{}' }}\nrhai: {{ scripts: '{}' }}\n",
+        demo("supergraph.graphql"),
+        path.display()
+    );
+    let config = file("rhai-reviews.yaml", text);
+    let wanted = "`rhai`: `subgraph_service` of the scripts failed for the subgraph `reviews`";
+    let (code, _, stderr) = run(&["config", "validate", &config]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains(wanted), "{stderr}");
+    let (code, said) = Running::start(&["serve", "-c", &config]).ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(wanted), "{said}");
+}

@@ -162,6 +162,18 @@ impl CoprocessorSettings {
         Self::made(config).filter(|settings| !settings.options.urls.is_empty())
     }
 
+    /// Tries the scripts with the subgraphs of a schema. The error is for the operator.
+    pub(crate) fn check_scripts(&self, state: &SchemaState) -> Result<(), String> {
+        let Some(program) = &self.program else {
+            return Ok(());
+        };
+        let schema = sdl(&state.supergraph.api);
+        let subgraphs = state.supergraph.subgraphs.iter();
+        let tried = Scripts::start(program, move || schema.clone())
+            .and_then(|scripts| scripts.enter(subgraphs.map(|(_, subgraph)| &*subgraph.name)));
+        tried.map_err(|error| format!("`rhai`: {error}"))
+    }
+
     /// What does not do what it seems to, for the operator, beside what the configuration says alone: each a sentence.
     pub(crate) fn notes(&self, has_subscriptions: bool) -> Vec<String> {
         let program = self.program.as_ref();
