@@ -17,6 +17,7 @@ use crate::{
     authorize::ClaimsSource,
     charge::ChargeOptions,
     coprocessor::{
+        loaded_hooks::LoadedHooks,
         plugins::{self, LoadedPlugin},
         settings::CoprocessorSettings,
     },
@@ -87,6 +88,8 @@ pub struct GatewayOptions {
     pub graphiql_needs_caller: bool,
     /// By what it is known who asks over connections that stay open.
     pub upgrade_access: UpgradeAccess,
+    /// Scripts and components, of which some decide who asks and who may.
+    pub hooks: Arc<LoadedHooks>,
     /// Which pages of other origins may use the gateway.
     pub cors: Cors,
     /// Whether the listener speaks TLS itself.
@@ -144,9 +147,16 @@ impl GatewayOptions {
                 .map_err(|why| format!("`authentication.router.api_keys`: {why}"))?;
         }
         let plugins = plugins::load(config)?;
+        let coprocessor = CoprocessorSettings::load(config, &plugins)?;
+        let hooks = Arc::new(LoadedHooks {
+            program: coprocessor.as_ref().and_then(|of| of.program().cloned()),
+            plugins: plugins.clone(),
+        });
         let mut options = GatewayOptions {
             documents: DocumentOptions::new(config)?,
-            coprocessor: CoprocessorSettings::load(config, &plugins)?,
+            coprocessor,
+            upgrade_access: UpgradeAccess::new(config, Arc::clone(&hooks)),
+            hooks,
             store: store_options(config)?,
             ..Self::new(config)
         };
@@ -271,7 +281,8 @@ impl GatewayOptions {
                 let required = &config.authorization.require_authentication_for;
                 required.contains(&OperationWord::Graphiql)
             },
-            upgrade_access: UpgradeAccess::new(config),
+            upgrade_access: UpgradeAccess::new(config, Arc::default()),
+            hooks: Arc::default(),
             cors: Cors::new(config),
             is_encrypted: config.tls.supergraph.is_some(),
             csrf: Csrf::new(config),

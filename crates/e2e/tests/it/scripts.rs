@@ -16,20 +16,25 @@ use crate::{
 };
 
 /// A folder with one script; gone with the test.
-struct Script(PathBuf);
+pub(crate) struct Script(PathBuf);
 
 impl Script {
-    fn new(text: &str) -> Script {
+    pub(crate) fn new(text: &str) -> Script {
         use std::sync::atomic::{AtomicUsize, Ordering};
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("ogive-e2e-script-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
-        std::fs::write(path.join("entry.rhai"), text).unwrap();
-        Script(path)
+        let script = Script(path);
+        script.write(text);
+        script
     }
-    fn yaml(&self) -> String {
+    /// Puts another text in its place.
+    pub(crate) fn write(&self, text: &str) {
+        std::fs::write(self.0.join("entry.rhai"), text).unwrap();
+    }
+    pub(crate) fn yaml(&self) -> String {
         format!(
             // A call may have to wait for its turn; what never ends has its operations counted.
             "rhai: {{ scripts: '{}', main: entry.rhai, limits: {{ timeout: 60s }} }}\n",
@@ -432,7 +437,7 @@ fn scripts_are_replaced_under_load_and_bad_ones_change_nothing() {
     };
     let script = Script::new(&text(0));
     let graph = Graph::with(&script.yaml());
-    let write = |text: &str| std::fs::write(script.0.join("entry.rhai"), text).unwrap();
+    let write = |text: &str| script.write(text);
     /// Ends the load, also when the test fails.
     struct Over<'a>(&'a AtomicBool);
     impl Drop for Over<'_> {

@@ -30,6 +30,7 @@ pub(crate) mod fetch;
 mod fetch_batch;
 pub(crate) mod kept;
 mod lent_context;
+pub mod loaded_hooks;
 mod message_batch;
 pub(crate) mod messages;
 pub(crate) mod operation;

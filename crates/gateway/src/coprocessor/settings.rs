@@ -123,6 +123,10 @@ pub(crate) fn may_be_told(
 }
 
 impl CoprocessorSettings {
+    /// The scripts, if there are any.
+    pub(crate) fn program(&self) -> Option<&Program> {
+        self.program.as_ref()
+    }
     /// The same with the scripts, which are read and tried, and the components. The error is for the operator.
     pub(crate) fn load(config: &Config, plugins: &[LoadedPlugin]) -> Result<Option<Self>, String> {
         let settings = Self::with_scripts(config)?;

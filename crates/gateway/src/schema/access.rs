@@ -10,6 +10,8 @@ use ogive_config::{
     PluginSection, RhaiOptions, StaticResponseOptions, WebSocketOptions, tls::TlsOptions,
 };
 
+use crate::coprocessor::loaded_hooks::LoadedHooks;
+
 /// Those parts.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Access {
@@ -67,6 +69,7 @@ struct UpgradeAccessOptions {
     coprocessor: CoprocessorOptions,
     rhai: RhaiOptions,
     plugins: Vec<PluginSection>,
+    hooks: Arc<LoadedHooks>,
     /// Whether there are such connections at all, and what is answered instead.
     subscriptions: bool,
     websocket: WebSocketOptions,
@@ -79,8 +82,9 @@ struct UpgradeAccessOptions {
 }
 
 impl UpgradeAccess {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, hooks: Arc<LoadedHooks>) -> Self {
         UpgradeAccess(Arc::new(UpgradeAccessOptions {
+            hooks,
             authentication: config.authentication.clone(),
             authorization: config.authorization.clone(),
             coprocessor: config.coprocessor.clone(),

@@ -149,6 +149,7 @@ impl Gateway {
                 .as_ref()
                 .and_then(CoprocessorState::of_streams)
                 .cloned(),
+            loaded: Arc::clone(&serving.options.hooks),
         };
         // Before anybody finds the source: whoever joins one has nothing to keep.
         let held = self

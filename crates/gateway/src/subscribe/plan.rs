@@ -15,7 +15,10 @@ use ogive_transport::{Endpoint, RequestTransport};
 
 use crate::{
     charge::{ChargeOptions, OperationCost, OperationEstimate, charge, charge_plan, output_costs},
-    coprocessor::settings::{CoprocessorStages, CoprocessorState},
+    coprocessor::{
+        loaded_hooks::LoadedHooks,
+        settings::{CoprocessorStages, CoprocessorState},
+    },
     documents::DocumentClient,
     execute::{locals, operation_names},
     gateway::{Gateway, Serving},
@@ -50,6 +53,8 @@ pub(crate) struct SourcePlan {
     pub(crate) rates: Option<EventRates>,
     /// The stages that its events pass, if anybody looks at them.
     pub(crate) hooks: Option<Arc<CoprocessorStages>>,
+    /// By which it was let in.
+    pub(crate) loaded: Arc<LoadedHooks>,
 }
 
 /// What the events of a subscription cost.
@@ -186,7 +191,9 @@ impl SourcePlan {
         let is_admitted = serving.options.documents.still_admit(text, client);
         let hooks = serving.coprocessor.as_ref();
         let passes_alike = CoprocessorState::passes_alike(self.hooks.as_ref(), hooks);
-        if self.state.access != state.access || !is_admitted || !passes_alike {
+        let is_judged_alike =
+            self.state.access == state.access && *self.loaded == *serving.options.hooks;
+        if !is_judged_alike || !is_admitted || !passes_alike {
             return None;
         }
         let memory = worker.reserve(&gateway.memory);
@@ -215,7 +222,10 @@ impl SourcePlan {
         let options = serving.options.demand_control.as_ref();
         let costs = EventCosts::new((state, options), &prepared, &planned, estimate, worker);
         let rates = EventRates::of(&serving.options);
-        self.by(state, prepared, planned, (costs, rates))
+        let mut migrated = self.by(state, prepared, planned, (costs, rates))?;
+        // Equal ones, so that nothing keeps the others.
+        migrated.plan.loaded = Arc::clone(&serving.options.hooks);
+        Some(migrated)
     }
 
     /// The request of the client, once more.
@@ -270,6 +280,7 @@ impl SourcePlan {
             costs,
             rates,
             hooks: self.hooks.clone(),
+            loaded: Arc::clone(&self.loaded),
         };
         let ((before, was_at), (now, is_at)) = (self.source()?, plan.source()?);
         if before.body != now.body || !was_at.has_same_events(is_at, &now.body) {

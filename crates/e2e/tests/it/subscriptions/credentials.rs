@@ -10,7 +10,7 @@ use super::{
     over_http::{ADDED, Client, MULTIPART, SSE, event},
     over_websocket::{Client as Socket, MODERN, run, upgrade},
 };
-use crate::http_client::post_with;
+use crate::{http_client::post_with, scripts::Script};
 
 /// Believes this machine about who asks.
 pub(super) const TRUSTED: &str =
@@ -178,4 +178,34 @@ fn a_stream_ends_when_other_pages_may_read_it_or_other_proxies_are_believed() {
         assert!(!rest.contains("complete"), "{rest}");
         source.wait_until_left();
     }
+}
+
+/// Found by a reviewer: what a script had let in went on when the script let it in no more.
+#[test]
+fn what_was_let_in_by_another_script_comes_back() {
+    let text = |more: &str| {
+        format!("fn router_service(service) {{ service.map_request(|request| {{ {more} }}); }}")
+    };
+    let script = Script::new(&text(""));
+    let yaml = format!("  reload_window: 0s\n{}", script.yaml());
+    let graph = Streamed::with(&yaml);
+    run(async {
+        let mut stream = Client::subscribe(graph.served.address, SSE, ADDED);
+        let mut source = graph.feed.opened();
+        let mut client = socket(&graph, MODERN, "").await;
+        assert_eq!(client.hear().await["type"], "connection_ack");
+        // What is the same lets the same in.
+        graph.reload();
+        source.add("1");
+        stream.until(&event("1"));
+        client.subscribe("q", "{ping}").await;
+        assert_eq!(client.hear().await["payload"]["data"]["ping"], 1);
+        assert_eq!(client.hear().await["type"], "complete");
+        script.write(&text("throw #{ status: 403 };"));
+        graph.reload();
+        assert_eq!(client.closed().await, 1012);
+        let rest = stream.rest();
+        assert!(!rest.contains("complete"), "{rest}");
+        source.wait_until_left();
+    });
 }
