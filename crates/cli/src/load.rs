@@ -150,7 +150,21 @@ pub(crate) fn migrated(output: Option<&Path>, migration: &Migration) -> Result<(
         env: &|name| std::env::var(name).ok(),
         file: &secret,
     };
-    let found = migration.problems(id, from);
+    let read = migration.loaded(id, from);
+    let mut known = read.errors.clone();
+    known.extend(read.missing.iter().cloned());
+    let unusable = unusable::problems(&read.config).into_iter();
+    let unusable =
+        unusable.filter_map(|problem| unusable_value(problem, &migration.yaml, id, &known, &[]));
+    let (absent, unusable): (Vec<_>, Vec<_>) = unusable.partition(|one| is_absent(&one.message));
+    for (index, one) in read.missing.iter().chain(&absent).enumerate() {
+        if index == 0 {
+            terminal::remark("\nNOT HERE:");
+        }
+        terminal::remark(&format!("  {}", one.message));
+    }
+    let mut found = read.errors;
+    found.extend(unusable);
     if found.is_empty() {
         return Ok(());
     }
@@ -161,6 +175,13 @@ pub(crate) fn migrated(output: Option<&Path>, migration: &Migration) -> Result<(
         &sources,
         "correct this place by hand",
     ))
+}
+
+/// Whether a value cannot be used because a file is not there. It may be there where the gateway is served.
+fn is_absent(message: &str) -> bool {
+    let absent = io::Error::from_raw_os_error(2);
+    debug_assert_eq!(absent.kind(), io::ErrorKind::NotFound);
+    message.contains(&absent.to_string())
 }
 
 /// One value that cannot be used, unless that follows from what is wrong with it anyway: `known`.

@@ -245,6 +245,15 @@ const CLIENT_VERSION: &str = "apollo::telemetry::client_version";
 const OPERATION_NAME: &str = "apollo::supergraph::operation_name";
 const OPERATION_KIND: &str = "apollo::supergraph::operation_kind";
 
+/// The same words before its version 2.0.
+const DEPRECATED: [(&str, &str); 5] = [
+    ("apollo_authentication::JWT::claims", CLAIMS),
+    ("apollo_telemetry::client_name", CLIENT_NAME),
+    ("apollo_telemetry::client_version", CLIENT_VERSION),
+    ("operation_name", OPERATION_NAME),
+    ("operation_kind", OPERATION_KIND),
+];
+
 /// The keys of an inserting step.
 const INSERT: [&str; 7] = [
     "name",
@@ -327,7 +336,8 @@ fn context_selector(
     errors: &mut Errors,
 ) -> Option<Selector> {
     let found = errors.scalar(context, "a key of the context")?;
-    let of_client = match found {
+    let today = DEPRECATED.iter().find(|(old, _)| *old == found);
+    let of_client = match today.map_or(found, |(_, today)| today) {
         CLIENT_NAME => Some(Selector::ClientName),
         CLIENT_VERSION => Some(Selector::ClientVersion),
         OPERATION_NAME => Some(Selector::OperationName),
@@ -335,7 +345,10 @@ fn context_selector(
         CLAIMS => None,
         _ => {
             let message = format!("`{found}` is nothing that a header can be taken from");
-            errors.invalid(context.span, message, &format!("write `{CLAIMS}`"));
+            let known = [CLIENT_NAME, CLIENT_VERSION, OPERATION_NAME, OPERATION_KIND];
+            let known = known.map(|name| format!("`{name}`")).join(", ");
+            let help = format!("there are {known}, and `{CLAIMS}` with `path`");
+            errors.invalid(context.span, message, &help);
             return None;
         }
     };

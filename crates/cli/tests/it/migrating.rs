@@ -109,6 +109,37 @@ fn the_report_can_be_json_and_nothing_is_replaced() {
     assert!(err.contains("does not exist yet"), "{err}");
 }
 
+/// What is not there is named, as it may be where the gateway is served; what is there has to be usable.
+#[test]
+fn what_a_result_names_is_looked_at() {
+    let scripts = folder().join("migrated-scripts");
+    fs::create_dir_all(&scripts).unwrap();
+    let throws = "fn supergraph_service(service) { throw \"no\" }";
+    fs::write(scripts.join("main.rhai"), throws).unwrap();
+    let of = |rest: &str| {
+        let from = file("named.yaml", format!("{rest}\n"));
+        run(&["config", "migrate", &from, "--from", "apollo"])
+    };
+    for (text, says) in [
+        ("rhai: { scripts: ./not-there }", "not-there"),
+        ("supergraph: { listen: '${env.NOT_SET_X}' }", "NOT_SET_X"),
+        (
+            "tls: { supergraph: { certificate: '${file./not/there.pem}', key: '${file./not/there.key}', \
+             certificate_chain: '${file./not/there.pem}' } }",
+            "/not/there.pem",
+        ),
+    ] {
+        let (_, _, report) = of(text);
+        let (_, absent) = report.split_once("\nNOT HERE:\n").expect(&report);
+        assert!(absent.contains(says), "{report}");
+        assert!(!report.contains("CANNOT BE LOADED"), "{report}");
+    }
+    assert_eq!(of("rhai: { scripts: ./not-there }").0, Some(0));
+    let (code, _, report) = of(&format!("rhai: {{ scripts: '{}' }}", scripts.display()));
+    assert_eq!(code, Some(1), "{report}");
+    assert!(report.contains("THE RESULT CANNOT BE LOADED"), "{report}");
+}
+
 #[test]
 fn a_result_that_cannot_be_loaded_is_said_whatever_is_accepted() {
     let text = "limits: { max_depth: '${env.NOT_SET_HERE:-deep}' }\n";

@@ -115,7 +115,7 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
             }
         }
         if get("from_context").is_some() && !is_readable(target, &rule) {
-            let why = "rules take claims and names of clients out of the context, and nothing else; the whole rule is left out";
+            let why = "rules take claims, names and versions of clients, and names and kinds of operations out of the context, and nothing else; the whole rule is left out";
             return out(walk, why);
         }
         let kept =
@@ -154,7 +154,8 @@ fn chosen(
 
 /// Writes a rule, if it is one of ours.
 fn push(walk: &mut Walk<'_>, at: &[String], target: &str, rule: Node, kept: bool) {
-    if is_readable(target, &rule) {
+    // One that nobody can read as a pattern is written as it is, so that nothing is served before it is corrected.
+    if is_readable(target, &rule) || has_broken_pattern(&rule) {
         return walk.push(at, target, rule, kept);
     }
     let why = "there is no such rule here; the whole rule is left out";
@@ -165,6 +166,13 @@ fn push(walk: &mut Walk<'_>, at: &[String], target: &str, rule: Node, kept: bool
         }
         _ => walk.lost(at, why),
     }
+}
+
+/// Whether a rule is about names that match what is no regular expression here.
+fn has_broken_pattern(rule: &Node) -> bool {
+    let patterns = ["propagate.matching", "remove.matching"].map(|at| nodes::at(rule, at));
+    let mut patterns = patterns.into_iter().flatten().filter_map(scalar);
+    patterns.any(|pattern| regex_lite::Regex::new(pattern).is_err())
 }
 
 /// Whether it is a rule of ours. What comes from the environment is not known here.

@@ -7,7 +7,7 @@ use super::{
     rules::{Rule, Walk, call, gate, keep, no, noted, off, to, unneeded, with},
     section::{Entry, defaults, section},
     settings, signatures, subscriptions, telemetry, tokens,
-    why::{CALLBACKS, CODE, COSTS, HIVE_COPROCESSOR, OFF, SIGNATURES, SUBSCRIPTIONS},
+    why::{CODE, COSTS, HIVE_COPROCESSOR, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
 use crate::tree::{Node, Value};
 
@@ -341,7 +341,10 @@ pub(super) const RULES: &[Rule] = &[
         "subscriptions.callback.heartbeat_interval",
         subscriptions::callback_heartbeat,
     ),
-    no("subscriptions.callback.listen", CALLBACKS),
+    call(
+        "subscriptions.callback.listen",
+        subscriptions::callback_listener,
+    ),
     no("subscriptions", SUBSCRIPTIONS),
     to("websocket.enabled", "subscription.client.websocket.enabled"),
     to("websocket.path", "subscription.client.websocket.path"),

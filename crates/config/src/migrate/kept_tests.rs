@@ -62,6 +62,46 @@ fn headers_keep_saying_what_claims_say() {
     )));
 }
 
+/// Found by a first user: a form that the gateway reads, and names from before version 2.0.
+#[test]
+fn contexts_are_named_as_ever() {
+    let text = "coprocessor: { url: 'http://localhost:1', router: { request: { headers: true, context: { selective: [a, b] } } } }\n\
+                headers: { all: { request: [ { insert: { name: x-op, from_context: operation_name } }, \
+                { insert: { name: x-user, from_context: 'apollo_authentication::JWT::claims', path: .sub } }, \
+                { insert: { name: x-app, from_context: 'apollo_telemetry::client_name' } } ] } }\n";
+    let migration = migrated(Format::Apollo, text);
+    let report = migration.report_text();
+    assert_eq!(migration.protections_lost(), 0, "{report}");
+    let config = loaded(&migration);
+    let names = ["a", "b"].map(str::to_owned).to_vec();
+    assert_eq!(
+        config.coprocessor.router.request.0.context,
+        crate::coprocessor::ContextWord::Selective(names)
+    );
+    let rules = config.request_header_rules("any").map(|rule| match rule {
+        HeaderRule::InsertFrom { from, .. } => from.clone(),
+        rule => panic!("{rule:?}"),
+    });
+    assert_eq!(
+        rules.collect::<Vec<_>>(),
+        [
+            Selector::OperationName,
+            Selector::JwtClaim(".sub".to_owned()),
+            Selector::ClientName
+        ]
+    );
+    let text =
+        "headers: { all: { request: [ { insert: { name: x, from_context: operation_nam } } ] } }";
+    let help = load(SourceId(0), text, &|_| None).unwrap_err()[0]
+        .help
+        .clone();
+    let help = help.unwrap();
+    assert!(
+        help.contains("`apollo::supergraph::operation_name`"),
+        "{help}"
+    );
+}
+
 #[test]
 fn what_is_no_claim_alone_is_named_as_lost() {
     for (format, expression) in [

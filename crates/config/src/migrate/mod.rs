@@ -40,7 +40,7 @@ mod write;
 
 use ogive_base::{Diagnostic, SourceId};
 
-use crate::{Expansion, codes, decode::Errors, load_with, tree::Node, yaml};
+use crate::{Config, Expansion, codes, decode::Errors, load_whole, tree::Node, yaml};
 
 /// Whose configuration it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +94,17 @@ pub struct Migration {
     pub yaml: String,
     /// A line per key: protections that are lost, then all others in the order of the file, then what was added.
     pub report: Vec<ReportRow>,
+}
+
+/// What can be read of a configuration that was brought over.
+#[derive(Clone, Debug)]
+pub struct MigratedConfig {
+    /// The configuration, without what cannot be read.
+    pub config: Config,
+    /// What keeps it from being loaded: nothing, unless the migration is wrong about a value, or the file was.
+    pub errors: Vec<Diagnostic>,
+    /// Values that come from where none was found. What follows from them is no error.
+    pub missing: Vec<Diagnostic>,
 }
 
 /// A protection that could not be brought over.
@@ -209,17 +220,20 @@ fn walked(format: Format, root: &Node) -> Migration {
 }
 
 impl Migration {
-    /// What keeps the result from being loaded: nothing, unless the migration is wrong about a value. Values that come
-    /// from where `from` finds none are left aside. Diagnostics point into `source_id`, whose text must be `yaml`.
-    pub fn problems(&self, source_id: SourceId, from: Expansion<'_>) -> Vec<Diagnostic> {
-        let Err(found) = load_with(source_id, &self.yaml, from) else {
-            return Vec::new();
-        };
+    /// The result as far as it can be read. Diagnostics point into `source_id`, whose text must be `yaml`.
+    pub fn loaded(&self, source_id: SourceId, from: Expansion<'_>) -> MigratedConfig {
+        let (config, found) = load_whole(source_id, &self.yaml, from, &[]);
         let place = |error: &Diagnostic| error.labels.first().map(|label| label.span);
-        let missing = found.iter().filter(|error| error.code == codes::EXPANSION);
-        let missing: Vec<_> = missing.filter_map(place).collect();
-        let is_read = |error: &Diagnostic| place(error).is_none_or(|at| !missing.contains(&at));
-        found.into_iter().filter(is_read).collect()
+        let (missing, found): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .partition(|error| error.code == codes::EXPANSION);
+        let places: Vec<_> = missing.iter().filter_map(place).collect();
+        let is_read = |error: &Diagnostic| place(error).is_none_or(|at| !places.contains(&at));
+        MigratedConfig {
+            config,
+            errors: found.into_iter().filter(is_read).collect(),
+            missing,
+        }
     }
     fn empty(format: Format) -> Self {
         Migration {

@@ -4,7 +4,7 @@ use super::{
     convert::duration,
     nodes::{scalar, text},
     rules::Walk,
-    why::SUBSCRIPTIONS,
+    why::{CALLBACKS, SUBSCRIPTIONS},
 };
 use crate::tree::Node;
 
@@ -68,6 +68,17 @@ pub(super) fn callback_heartbeat(walk: &mut Walk<'_>, path: &[String], node: &No
             Ok(every) => walk.put(path, target, every, ""),
             Err(why) => walk.unsupported(path, &why),
         },
+    }
+}
+
+/// Where subgraphs send events: at another address than that of the gateway nobody else may have reached it.
+pub(super) fn callback_listener(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let public = walk.text("supergraph.listen");
+    match scalar(node) {
+        Some(address) if Some(address) == public => {
+            walk.not_needed(path, "events come to the address of the gateway");
+        }
+        _ => walk.lost(path, CALLBACKS),
     }
 }
 

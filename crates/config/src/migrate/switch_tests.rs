@@ -24,13 +24,63 @@ fn results_that_cannot_be_loaded_are_noticed() {
         env: &|_| None,
         file: &|_| Err("not here".to_owned()),
     };
-    assert_eq!(migration.problems(SourceId(0), from), []);
+    let read = migration.loaded(SourceId(0), from);
+    assert_eq!(read.errors, []);
+    assert_eq!(read.missing.len(), 1, "{:?}", read.missing);
     migration
         .yaml
         .push_str("apq: { enabled: '${env.APQ}' }\nbatching: { enabled: maybe }\n");
-    let found = migration.problems(SourceId(0), from);
+    let found = migration.loaded(SourceId(0), from).errors;
     let codes: Vec<&str> = found.iter().map(|error| error.code).collect();
     assert_eq!(codes, [codes::INVALID_VALUE], "{found:?}");
+}
+
+/// What is no regular expression stays in the file, where it is found when that is loaded.
+#[test]
+fn broken_patterns_are_not_dropped() {
+    let rules = "[ { propagate: { matching: '([' } } ]";
+    for (format, way) in [
+        (Format::Apollo, "request"),
+        (Format::Apollo, "response"),
+        (Format::Hive, "request"),
+        (Format::Cosmo, "request"),
+    ] {
+        let rules = match format {
+            Format::Cosmo => "[ { op: propagate, matching: '([' } ]",
+            _ => rules,
+        };
+        let migration = migrated(format, &format!("headers: {{ all: {{ {way}: {rules} }} }}"));
+        let from = Expansion {
+            env: &|_| None,
+            file: &|_| Err("not here".to_owned()),
+        };
+        let found = migration.loaded(SourceId(0), from).errors;
+        let messages: Vec<&str> = found.iter().map(|error| &*error.message).collect();
+        assert!(
+            matches!(messages.as_slice(), [one] if one.starts_with("`([` is no regular expression")),
+            "{messages:?}\n{}",
+            migration.yaml
+        );
+    }
+}
+
+/// An address of its own for the events of subgraphs may be one that others do not reach.
+#[test]
+fn an_own_address_of_callbacks_is_lost_as_a_protection() {
+    let of = |listen: &str| {
+        let text = format!(
+            "supergraph: {{ listen: '0.0.0.0:4000' }}\n\
+             subscription: {{ enabled: true, mode: {{ callback: {{ public_url: 'http://a/callback', listen: '{listen}', \
+             subgraphs: [a] }} }} }}\n"
+        );
+        let migration = migrated(Format::Apollo, &text);
+        loaded(&migration);
+        let row = |row: &&super::ReportRow| row.from == "subscription.mode.callback.listen";
+        let row = migration.report.iter().find(row).unwrap();
+        (row.verdict, row.protection)
+    };
+    assert_eq!(of("127.0.0.1:4002"), (Verdict::Unsupported, true));
+    assert_eq!(of("0.0.0.0:4000"), (Verdict::NotNeeded, false));
 }
 
 /// Hive Router's CORS is off unless its switch is on.

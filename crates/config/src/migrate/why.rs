@@ -4,12 +4,11 @@ pub(super) const OFF: &str = "it is off, as is the default";
 pub(super) const BUDGET: &str = "the budget is one of ten seconds";
 pub(super) const SUBSCRIPTIONS: &str =
     "how subscriptions are served is written otherwise: see `subscription`";
-pub(super) const CALLBACKS: &str =
-    "events of subgraphs come to the address of the gateway, at `subscription.mode.callback.path`";
+pub(super) const CALLBACKS: &str = "events of subgraphs come to the address of the gateway, at `subscription.mode.callback.path`, so whoever reaches the gateway reaches that: keep all but subgraphs from it in front of the gateway";
 pub(super) const EVENTS: &str =
     "brokers are configured in `events.providers`, and no code of others sees their events";
 pub(super) const CLAIMS: &str = "how callers are known is written otherwise: see `authentication.router` and `authorization.claims`";
-pub(super) const CODE: &str = "the gateway loads no compiled code of others; a coprocessor (`coprocessor.url`), which is a program beside it, or a Rhai script (`rhai`) can do the same at the same stages";
+pub(super) const CODE: &str = "code for another gateway is not loaded here; a WebAssembly component (`plugins`), a coprocessor (`coprocessor.url`), which is a program beside it, or a Rhai script (`rhai`) can do the same at the same stages";
 pub(super) const COPROCESSOR: &str = "a coprocessor has no such key here, and its stages that are brought over are asked without it: see `coprocessor`";
 pub(super) const HIVE_COPROCESSOR: &str = "programs are asked in Apollo Router's protocol here: write `coprocessor` by hand, with its `url` and stages";
 pub(super) const COSTS: &str = "costs are counted by `@cost` and `@listSize`, and limited in `demand_control` for the whole operation and by subgraph (`strategy.static_estimated.subgraph`)";
