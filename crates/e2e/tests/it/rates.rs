@@ -261,6 +261,8 @@ fn who_asks_for_more_than_a_rate_ever_has_is_not_told_to_come_back() {
     let refused = ask(&graph, "{ topProducts(first: 31) { name } }", NOBODY);
     assert!(is_limited(&refused), "{}", refused.text());
     assert_eq!(refused.header("retry-after"), None);
+    assert_eq!(refused.header("ratelimit"), Some("\"cost\";r=30"));
+    assert_eq!(refused.header("ratelimit-reset"), None);
     assert!(
         refused.text().contains("never has more than 30"),
         "{}",

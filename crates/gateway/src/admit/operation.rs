@@ -127,7 +127,11 @@ impl Gateway {
                 continue;
             };
             let remaining = left.unwrap_or_else(|left| left);
-            let state = RateState::of(&rate.quoted, &one.quota, &remaining);
+            let mut state = RateState::of(&rate.quoted, &one.quota, &remaining);
+            if one.units > one.quota.capacity {
+                // However long anybody waits.
+                state.reset_seconds = None;
+            }
             context.note("rates", || {
                 let (taken, rate) = (one.units, state.describe());
                 match &left {
@@ -172,7 +176,10 @@ fn refusal(rate: &OperationRate, asked: &Taken, state: RateState) -> RequestErro
         (message, None)
     } else {
         let message = format!("too many requests: the rate `{name}` has not enough left");
-        (message, Some(state.reset_seconds.max(1)))
+        (
+            message,
+            Some(state.reset_seconds.unwrap_or_default().max(1)),
+        )
     };
     RequestError {
         retry_after,

@@ -339,7 +339,10 @@ impl Admission {
         if !ok {
             if !rate.measure_only {
                 let error = RequestError::http(codes::REQUEST_RATE_LIMITED, "too many requests");
-                return Err((retry_after(error, state.reset_seconds.max(1)), state));
+                return Err((
+                    retry_after(error, state.reset_seconds.unwrap_or_default().max(1)),
+                    state,
+                ));
             }
             if let Some(requests) = self.measured.count(self.now()) {
                 tracing::warn!(

@@ -22,8 +22,8 @@ pub struct RateState {
     pub(crate) window_seconds: u64,
     /// What is left.
     pub(crate) remaining: u64,
-    /// When the next request would fit, or when everything is free again.
-    pub(crate) reset_seconds: u64,
+    /// When the next request would fit, or when everything is free again; `None` if it never fits.
+    pub(crate) reset_seconds: Option<u64>,
 }
 
 impl RateState {
@@ -35,7 +35,7 @@ impl RateState {
             limit: quota.capacity,
             window_seconds: seconds(quota.interval),
             remaining: remaining.remaining,
-            reset_seconds: seconds(remaining.reset),
+            reset_seconds: Some(seconds(remaining.reset)),
         }
     }
     /// For people.
@@ -60,14 +60,18 @@ impl RateState {
         let (name, limit, left) = (&self.name, self.limit, self.remaining);
         let (window, reset) = (self.window_seconds, self.reset_seconds);
         let policy = HeaderValue::try_from(format!("{name};q={limit};w={window}"));
-        let rate = HeaderValue::try_from(format!("{name};r={left};t={reset}"));
+        let until = reset.map_or_else(String::new, |reset| format!(";t={reset}"));
+        let rate = HeaderValue::try_from(format!("{name};r={left}{until}"));
         if let (Ok(policy), Ok(rate)) = (policy, rate) {
             headers.insert(POLICY, policy);
             headers.insert(RATE, rate);
         }
         headers.insert(LIMIT, HeaderValue::from(limit));
         headers.insert(REMAINING, HeaderValue::from(left));
-        headers.insert(RESET, HeaderValue::from(reset));
+        match reset {
+            Some(reset) => headers.insert(RESET, HeaderValue::from(reset)),
+            None => headers.remove(RESET),
+        };
     }
 }
 
@@ -100,7 +104,7 @@ mod tests {
             limit: 10,
             window_seconds: 60,
             remaining,
-            reset_seconds: 6,
+            reset_seconds: Some(6),
         };
         let mut headers = HeaderMap::new();
         state("wide", 7).write(&mut headers);
@@ -109,5 +113,12 @@ mod tests {
         assert_eq!(headers["ratelimit"], "\"tight\";r=2;t=6");
         assert_eq!(headers["ratelimit-policy"], "\"tight\";q=10;w=60");
         assert_eq!(headers["ratelimit-remaining"], "2");
+        let never = RateState {
+            reset_seconds: None,
+            ..state("never", 1)
+        };
+        never.write(&mut headers);
+        assert_eq!(headers["ratelimit"], "\"never\";r=1");
+        assert!(!headers.contains_key("ratelimit-reset"));
     }
 }
