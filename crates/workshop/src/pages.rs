@@ -161,6 +161,14 @@ mod tests {
         }
     }
 
+    /// Found by a first user: `ogive operations check` prints these.
+    #[test]
+    fn codes_of_documents_have_pages() {
+        for code in ["UNNAMED_OPERATION", "UNKNOWN_FRAGMENT", "DYNAMIC_DOCUMENT"] {
+            assert!(page(code).unwrap().contains("the sources of an app"));
+        }
+    }
+
     #[test]
     fn pages_of_composition_have_both_examples() {
         for code in compose::pages() {

@@ -2,6 +2,7 @@
 //! that are only counted, played subgraphs and the command line.
 
 use ogive_config::codes as config;
+use ogive_documents::codes as documents;
 use ogive_failure::codes::limits;
 use ogive_schema::codes as schema;
 
@@ -11,13 +12,55 @@ use crate::codes;
 pub(super) type Row = (&'static str, &'static str, &'static str);
 
 /// Who reports codes, with an article, and the codes.
-pub(super) const ROWS: [(&str, &[Row]); 6] = [
+pub(super) const ROWS: [(&str, &[Row]); 7] = [
     ("a code of the command line", COMMAND_LINE),
     ("an error in a configuration", CONFIGURATION),
     ("an error in a supergraph", SUPERGRAPH),
     ("an error in a schema", SCHEMA),
     ("a limit, in metrics and in the access log", LIMITS),
     ("an error in the answers of `ogive mock`", MOCK),
+    (
+        "what `ogive operations` says of the sources of an app",
+        DOCUMENTS,
+    ),
+];
+
+const DOCUMENTS: &[Row] = &[
+    (
+        documents::UNKNOWN_FRAGMENT,
+        "An operation spreads a fragment that none of the files has.",
+        "Correct its name, or let the command read the folder that has it, too.",
+    ),
+    (
+        documents::AMBIGUOUS_FRAGMENT,
+        "Two fragments have one name and are not the same, so it is not known which is meant.",
+        "Give one of them another name.",
+    ),
+    (
+        documents::DUPLICATE_OPERATION,
+        "Two operations have one name and are not the same.",
+        "Give one of them another name.",
+    ),
+    (
+        documents::UNNAMED_OPERATION,
+        "An operation has no name, so no manifest, metric or log can tell what it is.",
+        "Give it a name: `query Products { ... }`.",
+    ),
+    (
+        documents::DYNAMIC_DOCUMENT,
+        "A part of a document is only known when the program runs, so the document is in no manifest.",
+        "Write the document as one text, and let variables and fragments say what differs.",
+    ),
+    (
+        documents::UNTERMINATED_LITERAL,
+        "A text or template of a source file is not closed, so what comes after it cannot be read.",
+        "Close it.",
+    ),
+    (
+        documents::FILE_LEFT_OUT,
+        "A file is too large or cannot be read, and its operations are not found.",
+        "Do as the message says, or leave the file out by name.",
+    ),
 ];
 
 const COMMAND_LINE: &[Row] = &[
