@@ -286,6 +286,9 @@ impl Policies {
             let by = match (&self.service, self.options.rules.get(policy)) {
                 _ if is_named => "named by whoever says who the caller is".to_owned(),
                 _ if !caller.granted.authenticated => "nobody is known to ask".to_owned(),
+                _ if RedactionRule::is_policy(policy) => {
+                    "decided by `authorization.redact`".to_owned()
+                }
                 (_, Some(_)) => "decided by `authorization.policies.rules`".to_owned(),
                 (None, None) if self.engine.is_some() => {
                     "decided by `authorization.policies.cedar`".to_owned()

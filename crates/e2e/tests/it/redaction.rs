@@ -44,6 +44,27 @@ fn a_field_is_null_unless_claims_say_otherwise() {
     }
 }
 
+#[tokio::test(flavor = "current_thread")]
+async fn explaining_names_the_section_that_redacts() {
+    let graph = Graph::with(REDACT);
+    let mut headers = http::HeaderMap::new();
+    headers.insert("x-claims", http::HeaderValue::from_static(USER));
+    let input = ogive_gateway::ExplainInput {
+        request: ogive_gateway::GraphqlRequest {
+            query: "{ me { city } }".to_owned(),
+            ..Default::default()
+        },
+        headers,
+        token: None,
+        peer: ogive_config::Peer::Tcp(([127, 0, 0, 1], 0).into()),
+        is_executed: false,
+        has_timings: false,
+    };
+    let text = graph.served.gateway.explain(input).await.text;
+    let line = "policy ogive:redact:0: does not hold, decided by `authorization.redact`";
+    assert!(text.contains(line), "{text}");
+}
+
 #[test]
 fn a_subgraph_is_not_asked_for_what_is_redacted() {
     let graph = Graph::with(REDACT);
