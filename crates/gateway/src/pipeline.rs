@@ -70,10 +70,10 @@ use crate::{
     shared::panic::contained,
     shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
-    subscribe::SubscriberSlot,
     subscribe::owner::{Owner, claims_end},
     subscribe::plan::note_source,
     subscribe::stream_requests::{StreamRequest, no_stream},
+    subscribe::{SubscriberSlot, check_subscribable},
     usage::UsedOperation,
 };
 
@@ -491,6 +491,9 @@ impl Gateway {
         }
         note_decided(serving, &planned.plan, context);
         if context.observer().is_some_and(StageObserver::is_dry_run) {
+            if prepared.operation.definition.kind == OperationKind::Subscription {
+                check_subscribable(serving)?;
+            }
             return Ok(Response::default());
         }
         if let Some(told) = context.coprocessor()

@@ -31,6 +31,7 @@ pub(crate) mod whole_body;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderName, HeaderValue, Response, header};
+use ogive_coprocessor::Stage;
 use ogive_execute::incremental::IncrementalForm;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
@@ -39,7 +40,7 @@ use crate::{
     charge::OperationEstimate,
     coprocessor::{kept::KeptRun, settings::CoprocessorState},
     execute::locals,
-    gateway::Gateway,
+    gateway::{Gateway, Serving},
     operation::OperationRun,
     prepare::Prepared,
     schema::operation::PlannedOperation,
@@ -202,6 +203,26 @@ impl Gateway {
         let body = EventBody::new(subscriber, media, options.heartbeat);
         Ok(ending(streamed(body, media), line))
     }
+}
+
+/// Refuses a subscription that is only explained as it would be refused if it were sent, by what is known before its stream
+/// is opened.
+pub(crate) fn check_subscribable(serving: &Serving) -> Result<(), RequestError> {
+    let looks_at = |served: &CoprocessorState, stage| {
+        let scripts = served.scripts.as_ref();
+        let scripts = scripts.and_then(|scripts| scripts.as_ref().ok());
+        served.stages.at(stage).is_some()
+            || scripts.is_some_and(|scripts| scripts.has(stage))
+            || (served.stages.plugins().iter()).any(|of| of.plugin.is_at(stage))
+    };
+    let hides_fetches = serving.coprocessor.as_ref().is_some_and(|served| {
+        let mut stages = [Stage::SubgraphRequest, Stage::SubgraphResponse].into_iter();
+        stages.any(|stage| looks_at(served, stage))
+    });
+    if serving.options.subscription.is_none() || hides_fetches {
+        return Err(no_subscriptions());
+    }
+    Ok(())
 }
 
 /// A response whose body is a stream.

@@ -353,7 +353,7 @@ fn source_text(state: &SchemaState, plan: &Plan) -> String {
     let events = endpoint.and_then(|endpoint| endpoint.events.as_deref());
     let protocol = events.map_or(
         "which is switched off (`subscription.enabled`)".to_owned(),
-        |events| format!("by the protocol {:?}", events.protocol),
+        |events| format!("by the protocol `{}`", events.protocol.word()),
     );
     let mut out = format!("source: one stream of `{name}`, {protocol}\n");
     let further = fetches.iter().filter(|fetch| !is_source(fetch));

@@ -29,6 +29,20 @@ pub enum EventProtocol {
     Callback,
 }
 
+impl EventProtocol {
+    /// How it is called in the configuration.
+    pub fn word(self) -> &'static str {
+        match self {
+            EventProtocol::Auto => "auto",
+            EventProtocol::Sse => "sse",
+            EventProtocol::Multipart => "multipart",
+            EventProtocol::TransportWs => "graphql_ws",
+            EventProtocol::LegacyWs => "graphql_transport_ws",
+            EventProtocol::Callback => "callback",
+        }
+    }
+}
+
 /// Where a subgraph sends its events to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackSource {

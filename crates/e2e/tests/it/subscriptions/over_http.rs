@@ -732,8 +732,32 @@ async fn explaining_tells_the_source_and_what_an_event_takes() {
             has_timings: false,
         };
         let text = graph.served.gateway.explain(input).await.text;
-        let source = "source: one stream of `events`, by the protocol Auto";
+        let source = "source: one stream of `events`, by the protocol `auto`";
         assert!(text.contains(source) && text.contains(event), "{text}");
+    }
+}
+
+/// Found by a first user: a plan and no refusal, though whoever sends it is refused.
+#[tokio::test(flavor = "current_thread")]
+async fn explaining_refuses_a_subscription_that_would_be_refused() {
+    let hooks = "coprocessor: { url: 'http://127.0.0.1:1/', subgraph: { all: { request: { headers: true } } } }\n";
+    for (yaml, is_refused) in [("", false), (hooks, true)] {
+        let graph = Streamed::with(yaml);
+        let input = ogive_gateway::ExplainInput {
+            request: ogive_gateway::GraphqlRequest {
+                query: ADDED.to_owned(),
+                ..Default::default()
+            },
+            headers: http::HeaderMap::new(),
+            token: None,
+            peer: ogive_config::Peer::Unix,
+            is_executed: false,
+            has_timings: false,
+        };
+        let explained = graph.served.gateway.explain(input).await;
+        assert_eq!(explained.is_refused, is_refused, "{}", explained.text);
+        let code = explained.text.contains("SUBSCRIPTIONS_NOT_SUPPORTED");
+        assert_eq!(code, is_refused, "{}", explained.text);
     }
 }
 
