@@ -352,6 +352,30 @@ impl Row {
             }
         }
     }
+    /// Whether one of its words says something at a place.
+    fn is_known_at(&self, place: Place) -> bool {
+        self.words
+            .iter()
+            .any(|(_, places)| places & bits(&[place]) != 0)
+    }
+    /// Why it says nothing there.
+    fn unknown_at(&self, place: Place) -> &'static str {
+        let is_request = HOOK_REQUESTS & bits(&[place]) != 0;
+        if !is_request || (place == P::RouterRequest && self.is_known_at(P::SupergraphRequest)) {
+            return place.knows();
+        }
+        let is_of_response = Place::ALL
+            .iter()
+            .any(|one| HOOK_RESPONSES & bits(&[*one]) != 0 && self.is_known_at(*one));
+        match place {
+            _ if !is_of_response && !self.is_known_at(P::SubgraphRequest) => {
+                "only keys of rates look at it"
+            }
+            P::SubgraphRequest => place.knows(),
+            _ if self.is_known_at(P::SubgraphRequest) => "no subgraph is asked yet at this stage",
+            _ => "there is no response yet",
+        }
+    }
     fn example(&self, word: &str) -> String {
         match self.argument {
             Flag(..) => format!("{word}: true"),
@@ -400,7 +424,11 @@ impl Selector {
         if places & bits(&[place]) == 0 {
             let message = format!("`{word}` says nothing in {}", place.shown());
             let known: Vec<&str> = words(place).collect();
-            let help = format!("{}; there are `{}`", place.knows(), known.join("`, `"));
+            let help = format!(
+                "{}; there are `{}`",
+                row.unknown_at(place),
+                known.join("`, `")
+            );
             errors.invalid(key.span, message, &help);
             return None;
         }
@@ -601,6 +629,51 @@ mod tests {
         }
         println!("{pairs} pairs of places and selectors");
         assert!(pairs > 300);
+    }
+
+    #[test]
+    fn reasons_are_those_of_the_place_and_the_selector() {
+        let why = |place, word: &str| {
+            let mut rows = SELECTORS.iter();
+            let row = rows.find(|row| row.words.iter().any(|(w, _)| *w == word));
+            refusal(place, row.unwrap(), word).unwrap()
+        };
+        for (place, word, says) in [
+            (
+                P::RouterRequest,
+                "operation_name",
+                "nobody has read the body",
+            ),
+            (
+                P::RouterRequest,
+                "response_header",
+                "there is no response yet",
+            ),
+            (
+                P::RouterRequest,
+                "subgraph_name",
+                "no subgraph is asked yet",
+            ),
+            (
+                P::SupergraphRequest,
+                "subgraph_name",
+                "no subgraph is asked yet",
+            ),
+            (
+                P::SupergraphRequest,
+                "response_status",
+                "there is no response yet",
+            ),
+            (
+                P::SubgraphRequest,
+                "response_header",
+                "there is no answer yet",
+            ),
+            (P::RouterRequest, "component", "only keys of rates"),
+        ] {
+            let why = why(place, word);
+            assert!(why.contains(says), "{place:?} {word}: {why}");
+        }
     }
 
     #[test]

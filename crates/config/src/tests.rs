@@ -146,6 +146,14 @@ fn an_unknown_key_names_its_place_and_the_key_that_was_meant() {
 }
 
 #[test]
+fn a_key_that_stands_elsewhere_is_told_its_place() {
+    fails_with(
+        "demand_control: { enabled: true, actual_cost_mode: by_response_shape }\n",
+        &["`actual_cost_mode` stands in `demand_control.strategy.static_estimated`"],
+    );
+}
+
+#[test]
 fn every_mistake_is_reported_in_order() {
     let found = load_text("listen: 4000\nhomepage: { enabled: nope }\nwat: 1\n").unwrap_err();
     let places: Vec<_> = ["ogive.yaml:1:9", "ogive.yaml:2:22", "ogive.yaml:3:1"]
