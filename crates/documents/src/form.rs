@@ -21,6 +21,21 @@ pub fn form(text: &str) -> Option<String> {
     Some(definitions.join("\n\n"))
 }
 
+/// The name of the only operation of a document; `None` for several, for one without a name, and for what is no document.
+pub fn operation_name(text: &str) -> Option<String> {
+    let parsed = parse(text, SourceId(0), &Limits::default());
+    if !parsed.errors.is_empty() {
+        return None;
+    }
+    let document = &parsed.document;
+    let mut operations = document.definitions.iter().filter_map(|one| match one {
+        Definition::Operation(operation) => Some(operation),
+        _ => None,
+    });
+    let only = operations.next().filter(|_| operations.next().is_none())?;
+    only.name.map(|name| document.name(name).to_owned())
+}
+
 /// A definition without its description; `None` for one that belongs to a schema.
 pub(crate) fn undescribed(definition: &Definition) -> Option<Definition> {
     let mut definition = *definition;

@@ -8,7 +8,9 @@ use std::{path::Path, sync::Mutex};
 
 use ogive_base::{FastMap, bounded_name};
 use ogive_config::UnknownDocumentsOptions;
-use ogive_documents::{ManifestEntry, ManifestFormat, form, hex, manifest, sha256};
+use ogive_documents::{
+    ManifestEntry, ManifestFormat, form, form::operation_name, hex, manifest, sha256,
+};
 use ogive_files::{
     Pipes,
     kept::{Readers, keep},
@@ -106,6 +108,9 @@ impl UnknownDocuments {
         if form(text).is_none() {
             return;
         }
+        // Clients need not name the only operation of a document.
+        let only = name.is_none().then(|| operation_name(text)).flatten();
+        let name = name.or(only.as_deref());
         tracing::warn!(
             operation = name.map(bounded_name).as_deref(),
             client = key.1.as_deref(),
@@ -177,6 +182,8 @@ mod tests {
         let read = || manifest::read(&std::fs::read(&file).unwrap(), None).unwrap();
         let entries = read();
         assert_eq!(entries.len(), 2);
+        let names: Vec<_> = entries.iter().filter_map(|e| e.name.as_deref()).collect();
+        assert!(names.contains(&"B"), "{names:?}");
         assert_eq!(entries.iter().filter_map(|e| e.requests).max(), Some(2));
         // The next process goes on with it.
         let next = UnknownDocuments::new(&options);
