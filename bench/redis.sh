@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# What a rate that is shared through Redis adds to a request: latencies as `wrk` sees them with four connections, of a rate
-# each process has for itself, one in Redis, and none, in turns. Prints a Markdown table of medians over the rounds.
-# Usage: bash bench/redis.sh [--markdown FILE] [--rounds N] [--seconds N]
+# What a rate that is shared through Redis adds to a request: latencies as `wrk` sees them, of a rate each process has for
+# itself, one in Redis, and none, in turns. Prints a Markdown table of medians over the rounds. One connection shows what one
+# request takes; with more the gateway has no rest, and a request waits for others, too.
+# Usage: bash bench/redis.sh [--markdown FILE] [--rounds N] [--seconds N] [--connections N]
 # OGIVE=PATH measures another binary than the one it would build. Needs redis-server, taskset and wrk: the gateway has core 0,
 # all others core 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/common.sh
 
-markdown='' rounds=7 seconds=4
+markdown='' rounds=7 seconds=4 connections=1
 while [ $# -gt 0 ]; do
   case "$1" in
     --markdown) markdown="$2" ;;
     --rounds) rounds="$2" ;;
     --seconds) seconds="$2" ;;
-    *) sed -n 4,6p "$0" >&2; exit 2 ;;
+    --connections) connections="$2" ;;
+    *) sed -n 5,7p "$0" >&2; exit 2 ;;
   esac
   shift 2
 done
@@ -51,7 +53,7 @@ gateway redis "$(rate 'storage: redis,')"
 titles() { case "$1" in none) echo 'no rate' ;; process) echo 'a rate of each process' ;; redis) echo 'a rate in Redis' ;; esac; }
 for round in $(seq "$rounds"); do
   for name in none process redis; do
-    taskset -c 1 wrk -t1 -c4 -d"${seconds}s" --latency -s "$work/ask.lua" "${urls[$name]}" >"$work/said"
+    taskset -c 1 wrk -t1 -c"$connections" -d"${seconds}s" --latency -s "$work/ask.lua" "${urls[$name]}" >"$work/said"
     if grep -q 'Non-2xx' "$work/said"; then cat "$work/said" >&2; exit 1; fi
     awk -v name="$name" '
       function us(text) { return text ~ /us$/ ? text + 0 : text ~ /ms$/ ? text * 1000 : text * 1000000 }
