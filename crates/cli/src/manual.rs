@@ -55,6 +55,15 @@ pub(crate) struct ManArguments {
 
 pub(crate) fn print_version() {
     terminal::print(&format!("ogive {}", version()));
+    let engines = [
+        ("cedar", cfg!(feature = "cedar")),
+        ("components", cfg!(feature = "components")),
+    ];
+    let [cedar, components] = engines.map(|(name, is_there)| {
+        let not = if is_there { "" } else { "no " };
+        format!("{not}{name}")
+    });
+    terminal::print(&format!("features: {cedar}, {components}"));
 }
 
 pub(crate) fn completions(arguments: &CompletionArguments, mut command: clap::Command) {

@@ -67,7 +67,13 @@ impl Plugin {
         let told = |why: String| PluginError(format!("`{}`: {why}", options.name));
         let path = &options.path;
         let bytes = ogive_files::read(path.as_ref(), FILE_BYTES_MAX, Pipes::Refused);
-        let bytes = bytes.map_err(|error| told(format!("cannot read `{path}`: {error}")))?;
+        let engine = if cfg!(feature = "engine") {
+            ""
+        } else {
+            "; and this build has no engine for components (`ogive version`)"
+        };
+        let bytes =
+            bytes.map_err(|error| told(format!("cannot read `{path}`: {error}{engine}")))?;
         Self::sending(options, &bytes, sender)
     }
 
@@ -211,4 +217,20 @@ impl Plugin {
 /// The place and the name of what is decided.
 fn hook_of_decision(decision: Decision) -> (usize, &'static str) {
     (place(decision), decision.hook_name())
+}
+
+#[cfg(all(test, not(feature = "engine")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_missing_does_not_hide_that_there_is_no_engine() {
+        let error = Plugin::load(PluginOptions::new("mine", "/not/there.wasm"), None);
+        let told = error.unwrap_err().to_string();
+        let parts = [
+            "cannot read `/not/there.wasm`",
+            "has no engine for components",
+        ];
+        assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+    }
 }

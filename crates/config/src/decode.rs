@@ -45,21 +45,6 @@ pub(crate) struct Errors {
     found: Vec<Diagnostic>,
 }
 
-/// The only section that has a key of that name, if its name has several words, so that it is hardly another thing there.
-fn elsewhere(key: &str) -> Option<String> {
-    let is_it = |row: &crate::reference::OptionRow| {
-        let (place, last) = row.path.rsplit_once('.')?;
-        (last == key).then(|| place.to_owned())
-    };
-    let rows = if key.contains('_') {
-        crate::reference::options()
-    } else {
-        Vec::new()
-    };
-    let mut found = rows.iter().filter_map(is_it);
-    found.next().filter(|_| found.next().is_none())
-}
-
 impl Errors {
     pub(crate) fn new(source_id: SourceId) -> Self {
         Errors {
@@ -129,13 +114,7 @@ impl Errors {
             Some(near) => format!("did you mean `{near}`?"),
             None => {
                 let known: Vec<&str> = known.collect();
-                let place = elsewhere(&key.text)
-                    .map(|place| format!("`{}` stands in `{place}`; ", key.text));
-                format!(
-                    "{}known keys here: {}",
-                    place.unwrap_or_default(),
-                    known.join(", ")
-                )
+                format!("known keys here: {}", known.join(", "))
             }
         };
         self.push(

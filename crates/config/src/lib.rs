@@ -179,8 +179,24 @@ pub fn load_whole(
         Ok(()) => (config, Vec::new()),
         Err(mut errors) => {
             overrides::redact(&mut errors, overrides);
+            errors.iter_mut().for_each(name_section);
             (config, errors)
         }
+    }
+}
+
+/// Says of an unknown key where it stands, if that is in one other section.
+fn name_section(error: &mut Diagnostic) {
+    let key = error.message.strip_prefix("unknown key `");
+    let key = key.and_then(|rest| rest.strip_suffix('`'));
+    let (Some(key), Some(known)) = (key, &error.help) else {
+        return;
+    };
+    if error.code == codes::UNKNOWN_KEY
+        && known.starts_with("known keys here")
+        && let Some(section) = reference::section_of(key)
+    {
+        error.help = Some(format!("`{key}` stands in `{section}`; {known}"));
     }
 }
 

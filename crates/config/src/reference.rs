@@ -37,6 +37,19 @@ pub fn rows() -> Vec<OptionRow> {
     rows
 }
 
+/// The only section that has a key of that name, if its name has several words, so that it is hardly another thing there.
+pub(crate) fn section_of(key: &str) -> Option<String> {
+    if !key.contains('_') {
+        return None;
+    }
+    let section = |row: OptionRow| {
+        let (section, last) = row.path.rsplit_once('.')?;
+        (last == key).then(|| section.to_owned())
+    };
+    let mut found = options().into_iter().filter_map(section);
+    found.next().filter(|_| found.next().is_none())
+}
+
 /// A type of options that can say what it is.
 pub(crate) trait Describe {
     /// Appends the rows of this value, which is a default.

@@ -44,6 +44,7 @@ use crate::{
     coprocessor::router::CoprocessorRequest,
     coprocessor::run::OperationCoprocessor,
     execute::execute,
+    explain::only_explained,
     finish::Answered,
     gateway::{Gateway, Serving},
     operation::{OperationInput, OperationRun, REQUEST_BYTES},
@@ -68,12 +69,12 @@ use crate::{
     shared::observe::{Answer, Watch},
     shared::operation_values::RequestValues,
     shared::panic::contained,
-    shared::stage_observer::{StageEvent, StageObserver},
+    shared::stage_observer::StageEvent,
     shared::worker::WorkerState,
+    subscribe::SubscriberSlot,
     subscribe::owner::{Owner, claims_end},
     subscribe::plan::note_source,
     subscribe::stream_requests::{StreamRequest, no_stream},
-    subscribe::{SubscriberSlot, check_subscribable},
     usage::UsedOperation,
 };
 
@@ -490,11 +491,8 @@ impl Gateway {
             return Ok(respond_with(dry_run(&planned).into(), media));
         }
         note_decided(serving, &planned.plan, context);
-        if context.observer().is_some_and(StageObserver::is_dry_run) {
-            if prepared.operation.definition.kind == OperationKind::Subscription {
-                check_subscribable(serving)?;
-            }
-            return Ok(Response::default());
+        if let Some(ended) = only_explained(serving, context, &prepared) {
+            return ended;
         }
         if let Some(told) = context.coprocessor()
             && let Some(response) = Box::pin(told.planned(headers, &prepared, &planned)).await?

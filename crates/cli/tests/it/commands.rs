@@ -12,7 +12,14 @@ fn version_and_help() {
     let hash = commit.strip_prefix(" (").and_then(|c| c.strip_suffix(')'));
     let is_hash = |hash: &str| hash.len() >= 7 && hash.bytes().all(|b| b.is_ascii_hexdigit());
     assert!(commit.is_empty() || hash.is_some_and(is_hash), "{stdout}");
-    assert_eq!(run(&["version"]), (Some(0), stdout, String::new()));
+    let (code, told, _) = run(&["version"]);
+    let features = told.strip_prefix(&stdout).unwrap();
+    assert_eq!(code, Some(0));
+    let engines = ["cedar", "components"].map(|name| features.contains(name));
+    assert!(
+        features.starts_with("features: ") && engines == [true; 2],
+        "{told}"
+    );
     let (code, stdout, _) = run(&["--help"]);
     assert_eq!(code, Some(0));
     for command in ["demo", "serve", "plan", "cost", "explain", "mock"] {

@@ -14,14 +14,20 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header, reque
 use http_body_util::{BodyExt, Full};
 use ogive_config::Peer;
 use ogive_json::write_string;
+use ogive_plan::OperationKind;
 use ogive_server::ResponseBody;
 use tokio::{task::LocalSet, time::timeout};
 
 use crate::{
     gateway::{Gateway, Serving},
     identify::explain_token,
+    prepare::Prepared,
     receive::GraphqlRequest,
-    shared::worker::WorkerState,
+    shared::{
+        context::OperationContext, error::RequestError, stage_observer::StageObserver,
+        worker::WorkerState,
+    },
+    subscribe::check_subscribable,
 };
 use recorder::{HOOKS, Recorder, WHO_ASKS};
 
@@ -89,6 +95,22 @@ impl Gateway {
             is_refused,
         }
     }
+}
+
+/// What ends an operation that is only explained once it is planned: a subscription that would be refused is refused.
+pub(crate) fn only_explained(
+    serving: &Serving,
+    context: &OperationContext<'_>,
+    prepared: &Prepared,
+) -> Option<Result<Response<ResponseBody>, RequestError>> {
+    if !context.observer().is_some_and(StageObserver::is_dry_run) {
+        return None;
+    }
+    let checked = match prepared.operation.definition.kind {
+        OperationKind::Subscription => check_subscribable(serving),
+        _ => Ok(()),
+    };
+    Some(checked.map(|()| Response::default()))
 }
 
 /// The head of the HTTP request.

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use http::{header, response};
+use http::{StatusCode, header, response};
 use ogive_execute::FetchTrace;
 use ogive_operation::describe;
 use ogive_plan::Plan;
@@ -151,11 +151,16 @@ impl Recorder {
             }
             self.note(RESPOND, out + &pretty(body));
         } else if self.is_executed {
-            let mut out = match payloads.as_slice() {
-                [] if broken.is_some() => String::new(),
-                [] => pretty(body),
-                payloads => payloads.join("\n\n"),
+            // That of a response is 200 unless somebody sets another one.
+            let mut out = match head.status {
+                StatusCode::OK => String::new(),
+                status => format!("HTTP {status}\n"),
             };
+            match payloads.as_slice() {
+                [] if broken.is_some() => {}
+                [] => out.push_str(&pretty(body)),
+                payloads => out.push_str(&payloads.join("\n\n")),
+            }
             if let Some(why) = &broken {
                 let _ = write!(out, "\n({why})");
             }
@@ -173,8 +178,26 @@ impl Recorder {
         format!("{}: {hook}, {outcome}{took}", call.stage)
     }
     fn executed(&self, planned: &PlannedOperation, trace: Option<&[FetchTrace]>) {
-        let text = fetches_text(trace.unwrap_or_default(), &planned.plan, self.has_timings);
+        let trace = trace.unwrap_or_default();
+        let mut text = fetches_text(trace, &planned.plan, self.has_timings);
+        if !trace.is_empty() {
+            self.add_unseen(&mut text);
+        }
         self.note(EXECUTE, text);
+    }
+    /// Says of requests and answers what the executor does not see of them.
+    fn add_unseen(&self, out: &mut String) {
+        let sections = self.sections.borrow();
+        let mut hooks = sections.iter().filter(|(name, _)| *name == HOOKS);
+        if hooks.any(|(_, text)| text.contains("Subgraph")) {
+            out.push_str(
+                "(requests as they were before hooks, answers as hooks left them or gave them)\n",
+            );
+        }
+        let mut endpoints = self.state.endpoints.iter();
+        if endpoints.any(|endpoint| !endpoint.extensions.is_empty()) {
+            out.push_str("(requests without the `extensions` that rules add)\n");
+        }
     }
     /// Notes what came of a stage, instead of what was noted of it before.
     pub(super) fn note(&self, name: &'static str, text: String) {

@@ -135,5 +135,28 @@ fn what_is_explained_says_who_is_called_and_asks_only_what_is_executed() {
     let (text, asked) = explained(true);
     let expected = "== hooks ==\nRouterRequest: coprocessor, continue\nSubgraphRequest: coprocessor, continue\n";
     assert!(text.contains(expected), "{text}");
+    let unseen =
+        "(requests as they were before hooks, answers as hooks left them or gave them)\n\n== 5.";
+    assert!(text.contains(unseen), "{text}");
     assert_eq!(asked, 2);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_is_explained_says_a_status_that_a_hook_has_set() {
+    let stages = "router: { response: { status_code: true } }";
+    let with = Coprocessed::with(playing(|_| json!({ "statusCode": 207 })), stages, "");
+    let input = ExplainInput {
+        request: GraphqlRequest {
+            query: ME.into(),
+            ..GraphqlRequest::default()
+        },
+        headers: HeaderMap::new(),
+        token: None,
+        peer: Peer::Unix,
+        is_executed: true,
+        has_timings: false,
+    };
+    let text = with.graph.served.gateway.explain(input).await.text;
+    let (_, response) = text.split_once("== 5. respond ==\n").expect(&text);
+    assert!(response.starts_with("HTTP 207 Multi-Status\n{"), "{text}");
 }

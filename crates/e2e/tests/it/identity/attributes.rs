@@ -390,6 +390,24 @@ fn subgraphs_are_told_what_is_asked_and_by_whom() {
         json!({ "user": "ida", "org": { "id": 7 }, "name": "Marked", "kind": "query", "address": "127.0.0.1",
                 "app": "web", "build": "2", "shop": "none", "from": "ogive" })
     );
+    let input = ogive_gateway::ExplainInput {
+        request: ogive_gateway::GraphqlRequest {
+            query: QUERY.to_owned(),
+            ..Default::default()
+        },
+        headers: http::HeaderMap::new(),
+        token: None,
+        peer: ogive_config::Peer::Unix,
+        is_executed: true,
+        has_timings: false,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let gateway = &known.graph.served.gateway;
+    let text = runtime.unwrap().block_on(gateway.explain(input)).text;
+    let unseen = "(requests without the `extensions` that rules add)";
+    assert!(text.contains(unseen), "{text}");
     // Without a name and a caller there is no such header and no such member.
     assert_eq!(
         known.ask("{ me { name } }", &[("x-name", "forged")]).status,
