@@ -30,15 +30,6 @@ pub struct OptionDoc {
     pub doc: &'static [&'static str],
 }
 
-/// The section in which a key stands that was looked for above it: those of costs stand two levels further in, as Apollo Router has
-/// them.
-fn further_in<'k>(key: &str, mut known: impl Iterator<Item = &'k str>) -> Option<&'static str> {
-    let is_above = known.any(|one| matches!(one, "strategy" | "static_estimated"));
-    let mut inside = crate::StaticEstimatedOptions::OPTIONS.iter();
-    let is_inside = is_above && inside.any(|option| option.name == key);
-    is_inside.then_some("demand_control.strategy.static_estimated")
-}
-
 /// Collected mistakes of one text.
 pub(crate) struct Errors {
     source_id: SourceId,
@@ -108,9 +99,6 @@ impl Errors {
         known: impl Iterator<Item = &'k str> + Clone,
     ) {
         let help = match suggest::nearest(&key.text, known.clone()) {
-            _ if let Some(section) = further_in(&key.text, known.clone()) => {
-                format!("it stands in `{section}`")
-            }
             Some(near) => format!("did you mean `{near}`?"),
             None => {
                 let known: Vec<&str> = known.collect();

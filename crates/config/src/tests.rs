@@ -125,17 +125,6 @@ fn an_unknown_key_names_its_place_and_the_key_that_was_meant() {
             "did you mean `parser_max_tokens`?",
         ],
     );
-    // What stands further in than somebody thinks.
-    for (text, key) in [
-        (
-            "demand_control: { actual_cost_mode: by_response_shape }",
-            "actual_cost_mode",
-        ),
-        ("demand_control: { strategy: { max: 10 } }", "max"),
-    ] {
-        let help = "it stands in `demand_control.strategy.static_estimated`";
-        fails_with(text, &[&format!("unknown key `{key}`"), help]);
-    }
     fails_with(
         "telemetries_of_all_kinds: {}\n",
         &[
