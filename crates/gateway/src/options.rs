@@ -150,7 +150,11 @@ impl GatewayOptions {
         let coprocessor = CoprocessorSettings::load(config, &plugins)?;
         let hooks = Arc::new(LoadedHooks {
             program: coprocessor.as_ref().and_then(|of| of.program().cloned()),
-            plugins: plugins.clone(),
+            plugins: plugins
+                .iter()
+                .filter(|of| of.has_stages())
+                .cloned()
+                .collect(),
         });
         let mut options = GatewayOptions {
             documents: DocumentOptions::new(config)?,
