@@ -4,6 +4,7 @@
 //! - `changelog`: a release's section of `CHANGELOG.md` from the fragments ([`changelog`]).
 //! - `licences`: what is depended on is allowed ([`licences`]).
 //! - `test`: sets up and runs everything a change must pass ([`test`]); what continuous integration calls.
+//! - `prove`: runs the long forms of the tests ([`prove`]).
 //! - `miri` and `foreign`: two of those that need more than a stable toolchain ([`components`]).
 #![expect(
     clippy::print_stdout,
@@ -19,7 +20,11 @@ mod left_out;
 mod licences;
 mod manifest;
 mod map;
+mod programs;
+mod prove;
+mod run;
 mod silent;
+mod size;
 mod test;
 mod tidy;
 
@@ -31,6 +36,8 @@ usage: cargo xtask TASK
 tasks:
   tidy                 check layers, purity, cycles, names, sizes, module docs
   test [--quick]       set up and run all checks and tests; --quick leaves out oracles, fuzzing and the browser
+  prove [--list] [NAME..]
+                       run the long forms of the tests, or those whose name contains NAME; resumes at the same commit
   changelog [VERSION]  print what the fragments of changes/ say, or move it into CHANGELOG.md as a release
   licences             check licences and sources of all dependencies against deny.toml
   miri                 run the JSON scanner's tests under Miri, if it is installed
@@ -48,6 +55,7 @@ fn main() -> ExitCode {
         ["licences"] => licences::run(&root),
         ["miri"] => components::run(&root, components::miri()),
         ["foreign"] => components::run(&root, components::foreign()),
+        ["prove", names @ ..] => prove::run(&root, names),
         ["test", options @ ..] => test::run(&root, options),
         _ => {
             eprint!("{USAGE}");

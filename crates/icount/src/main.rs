@@ -2,9 +2,12 @@
 
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use ogive_icount::{count, gate, heap, memory, scenario, time};
 
 #[global_allocator]
@@ -13,7 +16,7 @@ static ALLOCATOR: heap::Counted = heap::Counted;
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let baseline = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/baseline.txt"));
+    let baseline = &baseline()?;
     let changes = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../changes"));
     match args.as_slice() {
         ["run", name, runs, answers @ ..] => {
@@ -48,6 +51,15 @@ fn main() -> Result<()> {
         ),
     }
     Ok(())
+}
+
+/// The committed figures of the profile that built this program: cargo names the folder of a program after its profile.
+fn baseline() -> Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let profile = program.parent().and_then(Path::file_name);
+    let profile = profile.context("this program is in no folder")?;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("baseline");
+    Ok(path.join(profile).with_extension("txt"))
 }
 
 /// Writes the figures of all scenarios, or of those whose name contains `filter`; the others stay.
