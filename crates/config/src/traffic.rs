@@ -143,7 +143,7 @@ section! {
         pub max_aliases: Option<NonZeroUsize> = None,
         /// Most entity representations in one request; more are sent as several requests at a time. Default: no limit.
         pub max_representations: Option<NonZeroUsize> = None,
-        /// Whether a query of several root fields and look-ups that is answered with `data: null` is sent
+        /// Whether a query of several look-ups, or of root fields and look-ups, that is answered with `data: null` is sent
         /// again in pieces, once, so that one of them cannot null the others; default yes.
         pub split_retry: Option<bool> = None,
         /// How often the subgraph may be asked; what is beyond is not sent, and its fields are null with

@@ -48,8 +48,8 @@ impl Conditions {
         &self.holding
     }
 
-    /// Whether something behind `gates` is sent: if any is open, or there is none. `live` says whether a look-up has
-    /// representations.
+    /// Whether something behind `gates` is sent: if any is open, or there is none. `live` says whether a part of
+    /// the request is asked.
     pub(crate) fn open(&self, gates: &[Gate], live: impl Fn(u16) -> bool) -> bool {
         gates.is_empty()
             || gates

@@ -33,8 +33,8 @@ impl Gathered {
         }
     }
 
-    /// One part for each group of values from above; whatever needs none goes with the first. One part in all if everybody
-    /// has the same values.
+    /// One part for each group of values from above; what needs none goes with the first. One part in all if all that is
+    /// looked up has the same values.
     pub(crate) fn split_by_context(mut self) -> Vec<Gathered> {
         let groups = self.lookups.iter().flat_map(|lookup| &lookup.contexts);
         let mut groups: Vec<Bytes> = groups.cloned().collect();
@@ -44,28 +44,33 @@ impl Gathered {
             self.context = groups.pop().unwrap_or_default();
             return vec![self];
         }
-        let mut out: Vec<Gathered> = Vec::new();
-        let mut rest = self.empty();
-        rest.root = self.root;
-        for at in 0..self.lookups.len() {
-            if self.lookups[at].contexts.is_empty() {
-                rest.lookups[at] = std::mem::take(&mut self.lookups[at]);
-                rest.lookups[at].move_text(&self.text, &mut rest.text);
+        let of_group = |context: &Bytes| Gathered {
+            context: context.clone(),
+            ..self.empty()
+        };
+        let mut out: Vec<Gathered> = groups.iter().map(of_group).collect();
+        out[0].root = self.root;
+        for (at, lookup) in self.lookups.iter_mut().enumerate() {
+            if lookup.contexts.is_empty() {
+                let first = &mut out[0];
+                lookup.move_text(&self.text, &mut first.text);
+                first.lookups[at] = std::mem::take(lookup);
+                continue;
             }
-        }
-        if rest.root || rest.n_representations() > 0 {
-            out.push(rest);
-        }
-        for (at, lookup) in self.lookups.iter().enumerate() {
-            let mut members: Vec<Vec<u32>> = vec![Vec::new(); lookup.contexts.len()];
-            for (representation, group) in (0..lookup.n_representations).zip(&lookup.groups) {
-                members[*group as usize].push(representation);
+            let part_of = lookup
+                .contexts
+                .iter()
+                .map(|context| groups.binary_search(context));
+            let part_of: Vec<usize> = part_of.map(Result::unwrap_or_default).collect();
+            let mut members: Vec<Vec<u32>> = vec![Vec::new(); groups.len()];
+            for (representation, group) in (0..).zip(&lookup.groups) {
+                let part = group.map_or(0, |group| part_of[group as usize]);
+                members[part].push(representation);
             }
-            for (members, context) in members.into_iter().zip(&lookup.contexts) {
-                let mut part = self.empty();
-                part.context = context.clone();
-                part.lookups[at] = lookup.pick(&members, (&self.text, &mut part.text));
-                out.push(part);
+            for (part, members) in out.iter_mut().zip(members) {
+                if !members.is_empty() {
+                    part.lookups[at] = lookup.pick(&members, (&self.text, &mut part.text));
+                }
             }
         }
         out

@@ -60,7 +60,7 @@ pub fn no_events() -> Failure {
 pub struct RequestLimits {
     /// Most entity representations in one request; more are sent as several requests at a time. Default: no limit.
     pub representations_max: Option<NonZeroU32>,
-    /// Whether a query of several root fields and look-ups that is answered with `data: null` is sent again
+    /// Whether a query of several look-ups, or of root fields and look-ups, that is answered with `data: null` is sent again
     /// in pieces, once, so that one of them cannot null the others. Default yes.
     pub split_retry: bool,
     /// What of the subgraph's answers may be reused inside one operation, if

@@ -9,7 +9,7 @@ use std::fmt;
 use ogive_base::FastMap;
 
 /// The version of the format. It grows whenever a plan of an older version would be read wrongly.
-pub const FORMAT_VERSION: u16 = 7;
+pub const FORMAT_VERSION: u16 = 8;
 
 /// Most memory that decoding one file may take, in bytes.
 pub const DECODED_BYTES_MAX: usize = 1 << 30;

@@ -254,13 +254,19 @@ pub struct Segment {
     pub gates: Vec<Gate>,
 }
 
-/// Open if its look-up has representations to send (if it names one) and its condition holds.
+/// Open if the part of the request that it names is asked, and its condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// Index into [`Fetch::lookups`].
+    /// Index into [`Fetch::lookups`], whose look-up must have representations to send, or [`Gate::ROOT`]; `None` if the
+    /// text belongs to no part.
     pub lookup: Option<u16>,
     /// The condition.
     pub cond: Cond,
+}
+
+impl Gate {
+    /// Stands for the root fields, which a request of several parts may be sent without.
+    pub const ROOT: u16 = u16::MAX;
 }
 
 /// An operation variable used by a fetch.
@@ -315,6 +321,18 @@ pub struct Target {
     /// Variables whose values come from objects above the record (`@fromContext`, planner rule 29). Records with
     /// different values are looked up by different requests.
     pub contexts: Vec<ContextValue>,
+}
+
+impl Target {
+    /// Whether another target has values from above for the same variables, under the same conditions. All targets of a
+    /// look-up do: its request defines the variables, so every object of the look-up needs values for them.
+    pub fn has_contexts_of(&self, other: &Target) -> bool {
+        let same = |(one, other): (&ContextValue, &ContextValue)| {
+            one.variable == other.variable && one.cond == other.cond
+        };
+        let mut pairs = self.contexts.iter().zip(&other.contexts);
+        self.contexts.len() == other.contexts.len() && pairs.all(same)
+    }
 }
 
 /// A variable that is filled from an object above the one that is looked up.

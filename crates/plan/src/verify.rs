@@ -314,7 +314,12 @@ impl Form<'_> {
         for (at, lookup) in fetch.lookups.iter().enumerate() {
             let place = &format!("{place}: look-up {at}");
             self.check(!lookup.targets.is_empty(), || format!("{place}: no target"));
-            let fits = at.max(lookup.targets.len()) <= usize::from(u16::MAX);
+            let mut pairs = lookup.targets.windows(2);
+            let are_alike = pairs.all(|pair| pair[0].has_contexts_of(&pair[1]));
+            self.check(are_alike, || {
+                format!("{place}: its targets need different values from above")
+            });
+            let fits = at.max(lookup.targets.len()) < usize::from(Gate::ROOT);
             self.check(fits, || format!("{place}: too many look-ups or targets"));
             for target in &lookup.targets {
                 self.target(target, place);
@@ -325,9 +330,10 @@ impl Form<'_> {
     fn gates(&mut self, fetch: &Fetch, gates: &[Gate], place: &str) {
         for gate in gates {
             self.cond(gate.cond, place);
-            let known = gate
-                .lookup
-                .is_none_or(|lookup| usize::from(lookup) < fetch.lookups.len());
+            let known = gate.lookup.is_none_or(|lookup| match lookup {
+                Gate::ROOT => fetch.root.is_some(),
+                lookup => usize::from(lookup) < fetch.lookups.len(),
+            });
             self.check(known, || format!("{place}: no look-up {:?}", gate.lookup));
         }
     }

@@ -32,7 +32,9 @@ pub(super) fn gather_composite(
     let (store, conditions) = (from.store, from.conditions);
     let mut sent = SentOnce::default();
     let mut groups = Groups::default();
-    for (target_index, target) in from.fetch.lookups[lookup].targets.iter().enumerate() {
+    let targets = &from.fetch.lookups[lookup].targets;
+    let has_contexts = targets.iter().any(|target| !target.contexts.is_empty());
+    for (target_index, target) in targets.iter().enumerate() {
         let Some(reuse) = begin_target(from, lookup, target_index, left) else {
             continue;
         };
@@ -84,7 +86,9 @@ pub(super) fn gather_composite(
                     if out.len() - gathered.text.start > store.limits().request_bytes_max {
                         return Err(LimitReached("request_bytes_max"));
                     }
-                    gathered.groups.extend(group);
+                    if has_contexts {
+                        gathered.groups.push(group);
+                    }
                     sent.insert(out, start)
                 }
             };
@@ -117,12 +121,12 @@ impl SentOnce {
         &self,
         out: &[u8],
         start: usize,
-        (group, groups): (Option<u32>, &[u32]),
+        (group, groups): (Option<u32>, &[Option<u32>]),
     ) -> Option<u32> {
         let same = |at: &u32| {
             let at = *at as usize;
             let (from, to) = self.ranges[at];
-            out[from..to] == out[start..] && groups.get(at).copied() == group
+            out[from..to] == out[start..] && groups.get(at).copied().flatten() == group
         };
         let hash = self.hasher.hash_one(&out[start..]);
         self.table.find(hash, same).copied()

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use ogive_plan::Gate;
 
 use crate::{
     inline_list::InlineList,
@@ -37,8 +38,9 @@ pub(crate) struct GatheredLookup {
     pub(crate) instances: InlineList<Instance, 4>,
     /// By representation, the ticket by which others can reuse its answer; empty if nobody could.
     pub(crate) tickets: Vec<Option<u32>>,
-    /// By representation, the group of values from above it goes with; empty if the look-up needs none.
-    pub(crate) groups: Vec<u32>,
+    /// By representation, the group of values from above it goes with, if it goes with any; empty if the look-up needs
+    /// none.
+    pub(crate) groups: Vec<Option<u32>>,
     /// The groups: variables as JSON members each behind a comma.
     pub(crate) contexts: Vec<Bytes>,
     /// Who gets an entity that an earlier fetch was answered.
@@ -78,8 +80,11 @@ impl Instance {
 }
 
 impl Gathered {
-    /// Whether look-up `lookup` has something to send.
+    /// Whether look-up `lookup` has something to send, or the root fields are asked ([`Gate::ROOT`]).
     pub(crate) fn is_live(&self, lookup: u16) -> bool {
+        if lookup == Gate::ROOT {
+            return self.root;
+        }
         self.lookups
             .get(usize::from(lookup))
             .is_some_and(|lookup| lookup.n_representations > 0)

@@ -6,7 +6,7 @@ use ogive_execute::RequestLimits;
 use ogive_plan::{Cond, ContextValue, FetchId, Plan};
 
 use crate::{
-    fixture::{Builder, ENTITIES, lookup},
+    fixture::{Builder, ENTITIES, lookup, lookup_as},
     script::{Script, Setup, ok, run_with, text},
 };
 
@@ -135,4 +135,97 @@ fn so_many_values_above_that_each_would_be_a_request_are_refused() {
         assert_eq!(text.contains("The limit parts_max was reached."), sent == 0);
         assert_eq!(text.contains(r#""price":10"#), sent > 0);
     }
+}
+
+/// `{ shops { goods { price } } others { note } }`: a note needs no currency. Both are looked up in one list or in two.
+fn shops_and_others(in_one_list: bool) -> Plan {
+    let mut b = Builder::new(&["shops", "prices"], &["Query", "Shop", "Good", "Other"]);
+    let shops = b.object(Plan::ROOT, "shops", "[Shop]", &["Shop"]);
+    b.hidden(shops, "currency");
+    let good = b.object(shops, "good", "Good", &["Good"]);
+    b.hidden(good, "id");
+    b.leaf(good, "price", "Int");
+    let others = b.object(Plan::ROOT, "others", "[Other]", &["Other"]);
+    b.hidden(others, "id");
+    b.leaf(others, "note", "String");
+    let of_good = b.shape(good, &[("id", None)]);
+    let shop = b.shape(shops, &[("currency", None), ("good", Some(of_good))]);
+    let other = b.shape(others, &[("id", None)]);
+    let keys = [("shops", Some(shop)), ("others", Some(other))];
+    b.root(0, "{shops{currency good{id}} others{id}}", &keys);
+    let price = b.shape(good, &[("price", None)]);
+    let mut prices = b.target(good, &["id"], price);
+    prices.contexts.push(ContextValue {
+        variable: "currency".into(),
+        layout: shops,
+        members: vec![b.member(shops, "currency", false, Vec::new())],
+        required: true,
+        cond: Cond::TRUE,
+    });
+    let note = b.shape(others, &[("note", None)]);
+    let notes = b.target(others, &["id"], note);
+    let lookups = match in_one_list {
+        true => vec![lookup(vec![notes, prices])],
+        false => vec![
+            lookup_as("_entities", "representations", vec![prices]),
+            lookup_as("_e1", "representations1", vec![notes]),
+        ],
+    };
+    b.fetch(1, ENTITIES, &[FetchId(0)], lookups);
+    match in_one_list {
+        // The planner makes no such plan.
+        true => b.build_unchecked(),
+        false => b.build(),
+    }
+}
+
+const SHOPS_AND_OTHERS: &str = r#"{"data":{
+    "shops":[{"currency":"EUR","good":{"id":1}},{"currency":"USD","good":{"id":2}}],
+    "others":[{"id":7},{"id":8},{"id":9}]}}"#;
+const PRICES_AND_NOTES: &str = concat!(
+    r#"{"data":{"shops":[{"good":{"price":10}},{"good":{"price":20}}],"#,
+    r#""others":[{"note":"a"},{"note":"b"},{"note":"c"}]}}"#
+);
+
+#[test]
+fn what_needs_no_value_from_above_takes_none_from_others_in_its_list() {
+    let first = r#"{"data":{"_entities":[{"note":"a"},{"note":"b"},{"note":"c"},{"price":10}]}}"#;
+    let script = Script::new(vec![
+        vec![ok(SHOPS_AND_OTHERS)],
+        vec![ok(first), ok(r#"{"data":{"_entities":[{"price":20}]}}"#)],
+    ]);
+    let output = run_with(&shops_and_others(true), &Setup::default(), &script);
+    assert_eq!(asked(&script), [r#""EUR" 7 8 9 1"#, r#""USD" 2"#]);
+    assert_eq!(text(output), PRICES_AND_NOTES);
+}
+
+#[test]
+fn a_list_without_values_from_above_goes_with_the_first_of_them() {
+    let first =
+        r#"{"data":{"_entities":[{"price":10}],"_e1":[{"note":"a"},{"note":"b"},{"note":"c"}]}}"#;
+    let script = Script::new(vec![
+        vec![ok(SHOPS_AND_OTHERS)],
+        vec![ok(first), ok(r#"{"data":{"_entities":[{"price":20}]}}"#)],
+    ]);
+    let output = run_with(&shops_and_others(false), &Setup::default(), &script);
+    assert_eq!(asked(&script), [r#""EUR" 1"#, r#""USD" 2"#]);
+    assert_eq!(text(output), PRICES_AND_NOTES);
+}
+
+#[test]
+fn lists_with_the_same_values_above_are_asked_together() {
+    let mut plan = shops_and_others(false);
+    // Another question about the same goods.
+    let prices = plan.fetches[FetchId(1)].lookups[0].clone();
+    plan.fetches[FetchId(1)].lookups[1] = lookup_as("_e1", "representations1", prices.targets);
+    let entity = |price| format!(r#"{{"data":{{"_entities":[{price}],"_e1":[{price}]}}}}"#);
+    let script = Script::new(vec![
+        vec![ok(SHOPS_AND_OTHERS)],
+        vec![
+            ok(&entity(r#"{"price":10}"#)),
+            ok(&entity(r#"{"price":20}"#)),
+        ],
+    ]);
+    run_with(&plan, &Setup::default(), &script);
+    assert_eq!(asked(&script), [r#""EUR" 1"#, r#""USD" 2"#]);
 }

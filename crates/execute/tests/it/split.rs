@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use ogive_execute::RequestLimits;
-use ogive_plan::{Cond, FetchId, Gate, LayoutId, Plan, Segment};
+use ogive_plan::{Cond, FetchId, Gate, LayoutId, Plan, RootPart, Segment};
 
 use crate::{
     fixture::{Builder, lookup, lookup_as},
@@ -52,7 +52,11 @@ fn users_and_shop() -> Plan {
 const IDS: &str = r#"{"data":{"users":[{"id":1},{"id":2},{"id":3},{"id":1}],"shop":{"id":7}}}"#;
 
 fn limited(most: Option<u32>, split_retry: bool, answers: Vec<Answer>) -> Script {
-    let mut script = Script::new(vec![vec![ok(IDS)], answers]);
+    limited_with(IDS, most, split_retry, answers)
+}
+
+fn limited_with(ids: &str, most: Option<u32>, split_retry: bool, answers: Vec<Answer>) -> Script {
+    let mut script = Script::new(vec![vec![ok(ids)], answers]);
     script.limits = RequestLimits {
         representations_max: most.and_then(NonZeroU32::new),
         split_retry,
@@ -169,4 +173,69 @@ fn other_failures_are_final() {
         assert_eq!(output.stats.fetches_sent, 2);
         assert!(output.errors > 0);
     }
+}
+
+/// `{ users { name } count }`: the subgraph that knows names counts, too, in the same request.
+fn users_and_count() -> Plan {
+    let mut b = Builder::new(&["ids", "names"], &["Query", "User"]);
+    let users = b.object(Plan::ROOT, "users", "[User]", &["User"]);
+    b.hidden(users, "id");
+    b.leaf(users, "name", "String");
+    b.leaf(Plan::ROOT, "count", "Int");
+    let user = b.shape(users, &[("id", None)]);
+    b.root(0, "{users{id}}", &[("users", Some(user))]);
+    let shape = b.shape(users, &[("name", None)]);
+    let names = b.target(users, &["id"], shape);
+    let id = b.fetch(1, "", &[FetchId(0)], vec![lookup(vec![names])]);
+    let count = b.shape(Plan::ROOT, &[("count", None)]);
+    let fetch = &mut b.plan.fetches[id];
+    fetch.root = Some(RootPart {
+        cond: Cond::TRUE,
+        shape: count,
+    });
+    let gated = |text: &str, lookup: u16| Segment {
+        text: text.into(),
+        gates: vec![Gate {
+            lookup: Some(lookup),
+            cond: Cond::TRUE,
+        }],
+    };
+    fetch.segments = vec![gated("count ", Gate::ROOT), gated("users ", 0)];
+    b.build()
+}
+
+const TWO_USERS: &str = r#"{"data":{"users":[{"id":1},{"id":2}]}}"#;
+
+#[test]
+fn root_fields_are_asked_by_one_part() {
+    let parts = vec![
+        ok(r#"{"data":{"count":4,"_entities":[{"name":"a"}]}}"#),
+        ok(r#"{"data":{"_entities":[{"name":"b"}]}}"#),
+    ];
+    let script = limited_with(TWO_USERS, Some(1), true, parts);
+    let output = run_with(&users_and_count(), &Setup::default(), &script);
+    assert_eq!(asked(&script), ["count users 1 0", "users 1 0"]);
+    assert_eq!(
+        text(output),
+        r#"{"data":{"users":[{"name":"a"},{"name":"b"}],"count":4}}"#
+    );
+}
+
+#[test]
+fn root_fields_that_fail_take_nothing_with_them() {
+    let failed = r#"{"data":null,"errors":[{"message":"no count","path":["count"]}]}"#;
+    let answers = vec![
+        ok(failed),
+        ok(failed),
+        ok(r#"{"data":{"_entities":[{"name":"a"},{"name":"b"}]}}"#),
+    ];
+    let script = limited_with(TWO_USERS, None, true, answers);
+    let response = text(run_with(&users_and_count(), &Setup::default(), &script));
+    assert_eq!(
+        asked(&script),
+        ["count users 2 0", "count 0 0", "users 2 0"]
+    );
+    let expected = r#"{"data":{"users":[{"name":"a"},{"name":"b"}],"count":null},"errors":[{"message":"no count","path":["count"],"#;
+    assert!(response.starts_with(expected), "{response}");
+    assert_eq!(response.matches("message").count(), 1, "{response}");
 }

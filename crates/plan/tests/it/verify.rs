@@ -210,6 +210,32 @@ fn fetches() {
     broken(
         plan,
         |p| {
+            p.fetches[first].segments[0].gates.push(Gate {
+                lookup: Some(Gate::ROOT),
+                cond: Cond::TRUE,
+            });
+            p.fetches[first].root = None;
+        },
+        "fetch 0: no look-up Some(65535)",
+    );
+    broken(
+        plan,
+        |p| {
+            let mut other = p.fetches[second].lookups[0].targets[0].clone();
+            other.contexts.push(ContextValue {
+                variable: "v".into(),
+                layout: LayoutId(0),
+                members: Vec::new(),
+                required: true,
+                cond: Cond::TRUE,
+            });
+            p.fetches[second].lookups[0].targets.push(other);
+        },
+        "fetch 1: look-up 0: its targets need different values from above",
+    );
+    broken(
+        plan,
+        |p| {
             p.fetches[first].variables.push(VariableUse {
                 variable: 0,
                 gates: Vec::new(),

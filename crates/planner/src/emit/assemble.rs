@@ -14,6 +14,7 @@ use crate::emit::{
 
 /// A top-level part of a request: the root selection, or one `_entities` field.
 pub(crate) struct Part {
+    /// What the gates of its text name; none of a root selection that is all of a request.
     pub(crate) lookup: Option<u16>,
     pub(crate) pieces: Vec<Piece>,
 }

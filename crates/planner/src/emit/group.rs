@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use ogive_base::{FastSet, Symbol, id::Id as _};
 use ogive_operation::CondId;
-use ogive_plan::{Cond, Fetch, FetchId, Lookup, OperationKind, Representation, RootPart, Target};
+use ogive_plan::{
+    Cond, Fetch, FetchId, Gate, Lookup, OperationKind, Representation, RootPart, Target,
+};
 
 use crate::{
     Batching,
@@ -250,6 +252,10 @@ impl Emitter<'_> {
                     variable: "".into(),
                     targets,
                 });
+            }
+            if root.is_some() && !lookups.is_empty() {
+                // The parts of the request may be sent one by one.
+                parts[0].lookup = Some(Gate::ROOT);
             }
             let (segments, variables) = self.assemble(kind, parts, &lookups);
             out.push(Fetch {

@@ -3,6 +3,8 @@
 //! Places with the same type and selection share representations; other types join the list if their response names
 //! agree; the same type with another selection needs a list of its own. [`Batching`] can ask for more lists than that.
 //! An interface counts as all its types: a fragment on any of them would ask more of its objects.
+//! All places of a list need the same variables of objects above them: a request defines the variables of every list
+//! that it asks, so each of its objects must have values for all of them.
 
 use ogive_base::{BitSet, FastMap, Symbol};
 use ogive_operation::CondId;
@@ -32,7 +34,14 @@ pub(crate) struct LookupList {
 }
 
 impl LookupList {
-    fn takes(&self, types: &BitSet, question: Question, names: &[Taken]) -> bool {
+    fn takes(&self, types: &BitSet, question: Question, names: &[Taken], target: &Target) -> bool {
+        if !self
+            .targets
+            .first()
+            .is_none_or(|other| other.has_contexts_of(target))
+        {
+            return false;
+        }
         let mut is_new = false;
         for t in types.iter() {
             match self.by_type.get(&t) {
@@ -114,7 +123,7 @@ impl LookupLists {
         target: Target,
     ) {
         let at = self
-            .first(types, question, names)
+            .first(types, question, names, &target)
             .unwrap_or(self.rows.len());
         if at == self.rows.len() {
             self.rows.push(LookupList::default());
@@ -128,10 +137,16 @@ impl LookupLists {
         self.rows[at].add(types, question, names, target);
     }
 
-    fn first(&self, types: Types<'_>, question: Question, names: &[Taken]) -> Option<usize> {
+    fn first(
+        &self,
+        types: Types<'_>,
+        question: Question,
+        names: &[Taken],
+        target: &Target,
+    ) -> Option<usize> {
         let Types { written, covered } = types;
         let types = covered;
-        let takes = |at: &usize| self.rows[*at].takes(types, question, names);
+        let takes = |at: &usize| self.rows[*at].takes(types, question, names, target);
         match self.batching {
             Batching::All(_) => {}
             Batching::Off => return None,

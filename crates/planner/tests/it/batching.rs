@@ -1,6 +1,6 @@
 //! What may share one request (`PlanOptions::batching`).
 
-use ogive_plan::Plan;
+use ogive_plan::{Fetch, Gate, Plan};
 use ogive_planner::{Batching, PlanOptions};
 
 use super::{plan_with, supergraph};
@@ -59,4 +59,22 @@ fn whoever_waits_for_a_request_waits_for_all_of_its_parts() {
         let plan = plan_with(&supergraph, query, &options).expect("a sound plan");
         assert_eq!(plan.fetches.len(), 4);
     }
+}
+
+#[test]
+fn the_text_of_root_fields_is_written_only_where_they_are_asked() {
+    let supergraph = supergraph("museum");
+    let root_gates = |query: &str| {
+        let plan = plan_with(&supergraph, query, &PlanOptions::default()).expect("a plan");
+        let fetches = plan.fetches.iter().map(|(_, fetch)| fetch);
+        let with_root = fetches.filter(|fetch| fetch.root.is_some());
+        let gated = |fetch: &Fetch| {
+            let mut gates = fetch.segments.iter().flat_map(|segment| &segment.gates);
+            let is_gated = gates.any(|gate| gate.lookup == Some(Gate::ROOT));
+            (fetch.lookups.len(), is_gated)
+        };
+        with_root.map(gated).collect::<Vec<_>>()
+    };
+    let beside_a_look_up = "{ tours { stops { artist } } loans { until } }";
+    assert_eq!(root_gates(beside_a_look_up), [(0, false), (1, true)]);
 }
