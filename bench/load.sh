@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Long forms of the load tests, on what ships; their tables go into docs/load.md.
-# Usage: bash bench/load.sh swaps | newcomers | idle | neighbours | memory | soak [SECONDS]
+# Usage: bash bench/load.sh swaps | newcomers | idle | unfinished | neighbours | memory | soak [SECONDS]
 # OGIVE=PATH loads another binary. The attackers of `neighbours` are in OGIVE_E2E=PATH, if given: a test binary that
 # `cargo test --release -p ogive-e2e --no-run` has built.
 set -euo pipefail
@@ -26,6 +26,10 @@ case "${1:-}" in
     cli newcomers_do_not_wait
     ;;
   idle) cli idle:: ;;
+  unfinished)
+    export OGIVE_UNFINISHED="${2:-2400}"
+    cli unfinished::
+    ;;
   neighbours | memory)
     export OGIVE_NEIGHBOURS_SECONDS="${2:-200}" OGIVE_MEMORY_SECONDS="${2:-10}"
     test=neighbours

@@ -1,9 +1,10 @@
 //! The ground everything stands on: typed `u32` ids and dense tables over them, bitsets, interned
-//! strings, hash-map aliases, diagnostics, bounds on text from outside, names of headers of one hop, text within markup, and the
-//! memory budget of a process. No domain
+//! strings, hash-map aliases, diagnostics, bounds on text from outside, names of headers of one hop, text within markup, the
+//! memory budget of a process, and shares of tables. No domain
 //! words, no I/O, no clock.
 //!
-//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`foreign`], [`hop`], [`markup`], [`memory`].
+//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`foreign`], [`hop`], [`markup`], [`memory`],
+//! [`shares`].
 
 pub mod bits;
 pub mod diagnostic;
@@ -15,6 +16,7 @@ pub mod intern;
 pub mod loopback;
 pub mod markup;
 pub mod memory;
+pub mod shares;
 
 pub use bits::BitSet;
 pub use diagnostic::{Diagnostic, Label, Severity, SourceId, Sources, Span};
@@ -25,4 +27,7 @@ pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
 pub use loopback::{is_loopback_host, is_loopback_url};
 pub use markup::escape_markup;
-pub use memory::{MemoryBudget, MemoryShare, OutOfMemory, Reservation};
+pub use memory::{
+    CommonReservation, HeldBytes, MemoryBudget, MemoryShare, OutOfMemory, Reservation,
+};
+pub use shares::{Share, ShareLimits, Shares, Shortage};

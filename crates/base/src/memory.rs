@@ -376,9 +376,59 @@ impl Drop for Reservation {
     }
 }
 
+/// A reservation in which many small things count: one of its own takes a chunk at least, which is more than each of them
+/// holds.
+#[derive(Debug)]
+pub struct CommonReservation(Mutex<Reservation>);
+
+impl CommonReservation {
+    /// Counts nothing yet.
+    pub fn new(budget: &Arc<MemoryBudget>) -> Self {
+        CommonReservation(Mutex::new(Reservation::new(budget)))
+    }
+    /// Counts something new, if there is memory for it.
+    pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<HeldBytes, OutOfMemory> {
+        let common = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        common.grow(bytes)?;
+        Ok(HeldBytes {
+            common: Arc::clone(self),
+            bytes,
+        })
+    }
+}
+
+/// What one of many small things holds; given back when it is dropped.
+#[derive(Debug)]
+pub struct HeldBytes {
+    common: Arc<CommonReservation>,
+    bytes: usize,
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        let common = self.common.0.lock();
+        let common = common.unwrap_or_else(PoisonError::into_inner);
+        common.shrink(self.bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_small_things_take_no_more_than_they_hold() {
+        let budget = budget(64);
+        let common = Arc::new(CommonReservation::new(&budget));
+        let mut held = Vec::new();
+        while let Ok(one) = common.hold(1_000) {
+            held.push(one);
+        }
+        // Up to where nothing new is begun.
+        assert_eq!(held.len(), 48 * CHUNK / 1_000);
+        drop(held);
+        assert!(budget.used() <= CHUNK, "{}", budget.used());
+    }
 
     fn budget(chunks: usize) -> Arc<MemoryBudget> {
         Arc::new(MemoryBudget::new(chunks * CHUNK))

@@ -82,11 +82,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let gateway = Arc::new(gateway(&config)?);
     serving::runtime()?.block_on(async {
         let bound = serving::bind(&config.listen, config.listen_mode).await?;
+        let options = ServeOptions::new(&config).within_memory(gateway.memory().limit());
         if arguments.once {
-            once(bound, gateway, ServeOptions::new(&config)).await
+            once(bound, gateway, options).await
         } else {
             let announce = |bound: &Bound| terminal::print(&welcome(bound, &subgraphs));
-            serving::serve(bound, gateway, ServeOptions::new(&config), announce).await
+            serving::serve(bound, gateway, options, announce).await
         }
     })
 }

@@ -501,7 +501,7 @@ traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-o
             "list of numbers" => &["[0.5]"],
             "list of regular expressions" => &["['https://other']"],
             "`HOST:PORT` or a unix socket" => &["127.0.0.1:7"],
-            "`true`, `false` or percentage" => &["'25%'"],
+            "percentage" | "`true`, `false` or percentage" => &["'25%'"],
             words => {
                 let words = words.split('`').skip(1).step_by(2);
                 return words.map(str::to_owned).collect();

@@ -78,6 +78,7 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
             give_back: Some(memory::give_back),
         });
         let path_of_endpoint = gateway.options().graphql_path.clone();
+        let options = ServeOptions::new(&config).within_memory(gateway.memory().limit());
         let announce = |bound: &Bound| {
             memory::give_back();
             let url = bound.url();
@@ -91,7 +92,7 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
         tokio::select! {
             // The first thing to be done is to listen.
             biased;
-            served = serve(bound, gateway, ServeOptions::new(&config), announce) => served,
+            served = serve(bound, gateway, options, announce) => served,
             never = reloading.run() => match never {},
             never = sources.run() => match never {},
         }

@@ -6,8 +6,8 @@ use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader,
     CoprocessorOptions, DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName,
     HeaderRule, IncrementalFormat, IntrospectionWord, LabelSelector, LabelShare, Listen, LogFormat,
-    OperationWord, Path, Pattern, PeerRange, PersistedQueriesOptions, PlanProfile, PolicyOptions,
-    ResponseHeaderRule, ReuseWord, RevocationOptions, StorageWord, StoreSection,
+    OperationWord, Path, Pattern, PeerRange, Percent, PersistedQueriesOptions, PlanProfile,
+    PolicyOptions, ResponseHeaderRule, ReuseWord, RevocationOptions, StorageWord, StoreSection,
     SubscriptionOptions, TelemetryOptions, Url, UsageOptions, WarnOnly, WhenMissing,
     decode::section, scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
 };
@@ -373,6 +373,10 @@ section! {
         /// Default: half of what the process may have (the limit of its control group or of its address space, or the
         /// machine's memory), at least 32 MiB.
         pub max_memory: Option<ByteSize> = None,
+        /// How much one client may have of what all clients share, but at least 100 places of each table: of `max_memory` for
+        /// bodies and messages that have not come to their end. A client is an address, an IPv6 network of 64 bits counting as
+        /// one; behind `http.trusted_proxies` that of the client they name. Raise it where one address speaks for most clients.
+        pub client_share: Percent = Percent::of(50),
         /// Largest response to a client, in bytes; instead of a larger one there is no data, and the error
         /// `EXECUTION_LIMIT_EXCEEDED`. Responses can be larger than all answers of subgraphs together, because many objects
         /// may have a value in common. It is looked at now and then, so a response may be some more. Default: 256 MiB, or

@@ -114,6 +114,7 @@ leaf! {
     LogFormat, "`text` or `json`", |v| format!("{v:?}").to_lowercase();
     HeaderName, "header name", |v| v.0.clone();
     LabelShare, "`true`, `false` or percentage", |v| format!("{}%", v.0);
+    crate::Percent, "percentage", |v| format!("{}%", v.0);
     PlanProfile, "`critical-path`, `fewest-requests`, `least-load`", |v| match v {
         PlanProfile::CriticalPath => "critical-path".to_owned(),
         PlanProfile::FewestRequests => "fewest-requests".to_owned(),

@@ -1,7 +1,7 @@
 //! Scalars with a form of their own: addresses, paths, URLs, names of headers, patterns, shares, modes of files. Those
 //! with units are in [`units`](crate::units).
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU8, NonZeroUsize};
 
 use crate::{
     decode::{Decode, Errors},
@@ -34,6 +34,41 @@ impl LabelShare {
         let digits = |c: char| c.is_ascii_digit() || c == '.';
         let value: f64 = text.parse().ok().filter(|_| text.chars().all(digits))?;
         (value <= 100.0).then_some(LabelShare(value))
+    }
+}
+
+/// A part of something, in percent from 1 to 100.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Percent(pub NonZeroU8);
+
+impl Percent {
+    /// So many percent, for defaults; at least one.
+    pub(crate) const fn of(percent: u8) -> Percent {
+        match NonZeroU8::new(percent) {
+            Some(percent) => Percent(percent),
+            None => Percent(NonZeroU8::MIN),
+        }
+    }
+    /// Reads `50%`.
+    fn parse(text: &str) -> Option<Percent> {
+        let number = text.strip_suffix('%')?.trim_end();
+        let percent: NonZeroU8 = number.parse().ok()?;
+        (percent.get() <= 100).then_some(Percent(percent))
+    }
+}
+
+impl Decode for Percent {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "a percentage")?;
+        let percent = Percent::parse(text);
+        if percent.is_none() {
+            errors.invalid(
+                node.span,
+                format!("expected a percentage, found `{text}`"),
+                "a percentage is a whole number from 1 to 100 with its sign, such as `25%`",
+            );
+        }
+        percent
     }
 }
 

@@ -125,6 +125,9 @@ fn kind(kind: &str) -> String {
                 limits.join(", ")
             )
         }
+        "percentage" => format!(
+            r#""anyOf": [{{ "type": ["string", "null"], "pattern": "^[0-9]+ *%$" }}, {expanded}]"#
+        ),
         "`true`, `false` or percentage" => format!(
             r#""anyOf": [{{ "type": ["boolean", "null"] }}, {{ "type": "string", "pattern": "^[0-9.]+ *%$" }}, {expanded}]"#
         ),

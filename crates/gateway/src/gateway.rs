@@ -26,6 +26,7 @@ use crate::{
     policies::{Policies, policies},
     schema::refinement::Wakeup,
     schema::state::SchemaState,
+    shared::client_shares::ClientShares,
     shared::offload::Offload,
     shared::shared_state::{SharedState, shared_state},
     stages::Stages,
@@ -54,6 +55,8 @@ pub struct Gateway {
     pub(crate) offload: Offload,
     /// What requests make the process hold.
     pub(crate) memory: Arc<MemoryBudget>,
+    /// What arrives, by client.
+    pub(crate) arriving: Arc<ClientShares>,
     /// What sources of subscriptions keep.
     pub(crate) source_memory: Arc<SourceMemory>,
     /// The sources of subscriptions.
@@ -144,6 +147,7 @@ impl Gateway {
             offload,
             source_memory: Arc::new(SourceMemory::new(&memory)),
             memory,
+            arriving: Arc::default(),
             sources,
             streams: Arc::default(),
             documents_changed: Notify::new(),

@@ -108,6 +108,8 @@ pub struct GatewayOptions {
     pub observe: ObserveOptions,
     /// Most bytes that all requests under way make the process hold.
     pub memory_max: usize,
+    /// How much of what all clients share one of them may have, in percent.
+    pub client_share: usize,
     /// Most operations that wait to be validated and planned because nobody has asked for them before.
     pub waiting_max: usize,
     /// Smallest answer that is encoded; `None` if none is.
@@ -304,6 +306,7 @@ impl GatewayOptions {
                 .enabled
                 .then_some(config.http.compression.min_bytes.0),
             memory_max: memory::limit(config),
+            client_share: config.limits.client_share.0.get().into(),
             waiting_max: config.query_planning.max_waiting.get(),
             registered_max: config.apq.router.cache.in_memory.limit.get(),
             expose: ExposeOptions::new(config),

@@ -80,8 +80,9 @@ impl BoundGateway {
             .documents_ready()
             .await
             .map_err(Error::Serve)?;
-        let options = ServeOptions::new(&self.gateway.config);
         let gateway = Arc::clone(&self.gateway.gateway);
+        let options = ServeOptions::new(&self.gateway.config);
+        let options = options.within_memory(gateway.memory().limit());
         let served = self.bound.serve(gateway, options, shutdown).await;
         drop(self.background);
         self.gateway.gateway.telemetry().finish();

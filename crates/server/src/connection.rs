@@ -46,7 +46,7 @@ use crate::{
     listener::Accepted,
     places::{GUEST_TIME, Kind, PlaceGuard},
     service::{ClientCertificate, Refusal, Service},
-    shared::{CountsMemory, Shared},
+    shared::{CountedConnection, CountsMemory, Shared},
 };
 
 /// What an HTTP/2 client sends first.
@@ -123,6 +123,7 @@ async fn try_serve<S: Service>(
         () = guard.place.told_to_leave() => return Ok(()),
     };
     let (mut stream, version) = opened??;
+    let _counted = CountedConnection::new(&shared);
     let certificate = stream.peer_certificate().map(ClientCertificate);
     stream.set_write_timeout(options.write_timeout);
     let given_up_max = match version {

@@ -14,7 +14,6 @@ use std::{
 
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::Service};
-use hyper_util::rt::TokioIo;
 use tokio::{
     io::AsyncWrite,
     task::coop::unconstrained,
@@ -27,6 +26,7 @@ use crate::{
     draining::drained,
     driven::{Driven, Error},
     events::{self, EventParts, PartFraming},
+    io::ParserBytes,
     upgrade::{Upgrade, Upgraded},
 };
 
@@ -128,7 +128,7 @@ where
         builder.max_headers(headers_max);
     }
     // The socket is closed below, because it may be needed after HTTP.
-    let mut serving = builder.serve_connection(TokioIo::new(driven.bytes.clone()), service);
+    let mut serving = builder.serve_connection(ParserBytes(driven.bytes.clone()), service);
     let mut draining = driven.draining.receiver();
     // Not part of the task's share of time: it is to wait as soon as it was asked.
     let drained = unconstrained(drained(&mut draining, options.drain_idle_timeout));

@@ -14,7 +14,7 @@ use std::{
     io::{self, IoSlice},
     pin::Pin,
     rc::Rc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use ogive_base::{OutOfMemory, Reservation};
@@ -26,9 +26,22 @@ use crate::{framing::Framing, shared::CountsMemory};
 /// Heads of requests up to so many bytes are not counted: they are what a connection has room for.
 pub(crate) const HEAD_FREE: usize = 8 << 10;
 
+/// Most bytes that the parser of HTTP/1.1 is given at a time: one less than its first buffer has, because a read that fills
+/// a buffer makes it double the next one, up to 400 KiB. So a connection whose client sends as fast as it can has a few
+/// buffers of 8 KiB.
+const PARSER_READ_MAX: usize = (8 << 10) - 1;
+
+thread_local! {
+    /// Where bytes for the parser are read to, by all connections of a thread.
+    static ROOM: RefCell<[u8; PARSER_READ_MAX]> = const { RefCell::new([0; PARSER_READ_MAX]) };
+}
+
 /// A connection's bytes; all copies are of the same connection.
 #[derive(Clone)]
 pub(crate) struct Bytes(Rc<Inner>);
+
+/// The same bytes as the parser of HTTP/1.1 takes them: a few at a time.
+pub(crate) struct ParserBytes(pub(crate) Bytes);
 
 struct Inner {
     stream: RefCell<Stream>,
@@ -138,6 +151,48 @@ impl AsyncRead for Bytes {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::OutOfMemory, message)));
         }
         read
+    }
+}
+
+impl hyper::rt::Read for ParserBytes {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut buffer: hyper::rt::ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        ROOM.with_borrow_mut(|room| {
+            let most = room.len().min(buffer.remaining());
+            let mut read = ReadBuf::new(&mut room[..most]);
+            ready!(Pin::new(&mut self.0).poll_read(cx, &mut read))?;
+            buffer.put_slice(read.filled());
+            Poll::Ready(Ok(()))
+        })
+    }
+}
+
+impl hyper::rt::Write for ParserBytes {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(cx, pieces)
+    }
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }
 

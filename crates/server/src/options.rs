@@ -5,6 +5,11 @@ use std::{num::NonZeroUsize, time::Duration};
 use ogive_config::{Config, HttpOptions, Limit, LimitOptions, Measured, PeerRange, WarnOnly};
 use tokio::sync::Semaphore;
 
+use crate::shared::CONNECTION_BYTES;
+
+/// So many connections there may be however little memory there is.
+const CONNECTIONS_LEAST: usize = 64;
+
 /// How to serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServeOptions {
@@ -67,6 +72,20 @@ impl ServeOptions {
             drain_timeout: http.connection_shutdown_timeout.0,
             warn_only: config.limits.warn_only,
         }
+    }
+    /// The same with no more connections than half of so much memory has room for, and at least 64.
+    #[must_use]
+    pub fn within_memory(mut self, bytes: usize) -> Self {
+        let most = (bytes / 2 / CONNECTION_BYTES).max(CONNECTIONS_LEAST);
+        if most < self.connections_max {
+            let asked = self.connections_max;
+            tracing::warn!(
+                "`limits.max_memory` has room for {most} connections: `http.connections_max` asks for {asked}"
+            );
+            self.connections_max = most;
+            self.connections_per_client_max = self.connections_per_client_max.min(most);
+        }
+        self
     }
     pub(crate) fn connections(&self) -> Measured<usize> {
         let default = HttpOptions::default().connections_max.get();

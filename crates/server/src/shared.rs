@@ -19,6 +19,28 @@ pub(crate) struct Shared<S: Service> {
     pub(crate) queue: Rc<RequestQueue>,
     /// How many requests came, so that it can be told when none does.
     pub(crate) requests: Cell<u64>,
+    /// What its connections hold, in one reservation: one of its own would take more than a connection does.
+    pub(crate) connections: Reservation,
+}
+
+/// What a connection holds, as long as there is one: the buffer of its parser, or of its session.
+pub(crate) const CONNECTION_BYTES: usize = 8 << 10;
+
+/// Counts what a connection holds; not longer than it is there.
+pub(crate) struct CountedConnection<S: Service>(Rc<Shared<S>>);
+
+impl<S: Service> CountedConnection<S> {
+    /// Of one that is there already: when there are too many, nothing new is begun.
+    pub(crate) fn new(shared: &Rc<Shared<S>>) -> Self {
+        shared.connections.count(CONNECTION_BYTES);
+        CountedConnection(Rc::clone(shared))
+    }
+}
+
+impl<S: Service> Drop for CountedConnection<S> {
+    fn drop(&mut self) {
+        self.0.connections.shrink(CONNECTION_BYTES);
+    }
 }
 
 /// Where the memory is counted that connections hold.

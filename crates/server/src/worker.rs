@@ -116,8 +116,10 @@ impl Worker {
                     Err(error) => return drop(tell.send(Err(error))),
                 };
                 let _ = tell.send(Ok(()));
+                let worker = service.worker();
                 let shared = Shared {
-                    worker: service.worker(),
+                    connections: service.reserve(&worker),
+                    worker,
                     service,
                     options: Rc::new(options),
                     tls,

@@ -25,6 +25,7 @@ pub mod sse;
 pub mod upstream;
 pub mod websocket;
 
+mod assembly;
 mod envelope;
 mod frame;
 mod protocol;

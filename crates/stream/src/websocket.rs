@@ -19,6 +19,7 @@ use std::{
 };
 
 use bytes::{Buf, Bytes, BytesMut};
+use ogive_base::OutOfMemory;
 use ogive_net::Output;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -27,6 +28,7 @@ use tokio::{
 
 use crate::{
     Close, Utf8Bytes,
+    assembly::Assembly,
     frame::{self, Head, Opcode, Role, SharedFrame, mask},
 };
 
@@ -92,8 +94,10 @@ pub struct WebSocket<S> {
     limits: WebSocketLimits,
     /// What was read and is not taken.
     input: BytesMut,
-    /// What there is of a message in fragments.
-    begun: Option<Begun>,
+    /// What there is of a message that is not whole.
+    begun: Option<Assembly>,
+    /// Bytes to come that nobody takes: of a message that came after we have said that the connection ends.
+    unwanted: usize,
     /// What is to be written.
     output: Output,
     /// What the last ping is to be answered with.
@@ -124,6 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             limits,
             input: read.into(),
             begun: None,
+            unwanted: 0,
             output: Output::default(),
             pong: None,
             answers: false,
@@ -139,24 +144,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
     /// The same by polling.
     pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        self.poll_receive_within(cx, |_| Ok(()))
+            .map(|received| received.unwrap_or(Received::Closed(None)))
+    }
+
+    /// The same where what is held is counted: `count` is told with all that is read how many bytes that are. If there is no
+    /// memory for them, no more is read.
+    pub fn poll_receive_within(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut count: impl FnMut(usize) -> Result<(), OutOfMemory>,
+    ) -> Poll<Result<Received, OutOfMemory>> {
         if self.answers
             && let Poll::Ready(Err(why)) = self.poll_flush(cx)
         {
-            return Poll::Ready(Received::Broken(why));
+            return Poll::Ready(Ok(Received::Broken(why)));
         }
         loop {
             if let Some(received) = self.take_received() {
-                return Poll::Ready(received);
+                return Poll::Ready(Ok(received));
             }
-            match ready!(self.poll_read(cx)) {
-                Ok(0) if self.closed.0 => return Poll::Ready(Received::Closed(None)),
-                Ok(0) => {
-                    let why = "the connection was cut off".to_owned();
-                    return Poll::Ready(Received::Broken(why));
-                }
-                Ok(_) => {}
-                Err(error) => return Poll::Ready(Received::Broken(error.to_string())),
-            }
+            count(self.held_bytes())?;
+            let ended = match ready!(self.poll_read(cx)) {
+                Ok(0) if self.closed.0 => Received::Closed(None),
+                Ok(0) => Received::Broken("the connection was cut off".to_owned()),
+                Ok(_) => continue,
+                Err(error) => Received::Broken(error.to_string()),
+            };
+            return Poll::Ready(Ok(ended));
         }
     }
 
@@ -166,17 +181,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             if self.closed.1 {
                 return Some(Received::Closed(None));
             }
-            match self.take_frame() {
-                Ok(None) => return None,
-                Ok(Some((head, payload))) => {
-                    let received = self.frame(head, payload);
-                    if received.is_some() {
-                        return received;
-                    }
-                }
+            let taken = match self.take_next() {
+                Ok(Some(taken)) => taken,
+                Ok(None) => break,
                 Err(violation) => return Some(violation),
+            };
+            let received = match taken {
+                Taken::Frame(head, payload) => self.frame(head, payload),
+                Taken::FrameEnd { is_last } => self.fragment(is_last),
+            };
+            if received.is_some() {
+                return received;
             }
         }
+        if self.input.is_empty() {
+            // Nothing waits: no room is kept for it.
+            self.input = BytesMut::new();
+        } else if self.input.capacity() > READ_BYTES / 2 {
+            // The begin of a frame must not keep what was read before it.
+            self.input = BytesMut::from(&*self.input);
+        }
+        None
     }
 
     /// Reads some bytes; says how many, none at the end.
@@ -192,78 +217,101 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         read.map_ok(|()| count)
     }
 
-    /// The next frame, if all of it is there.
-    fn take_frame(&mut self) -> Result<Option<(Head, BytesMut)>, Received> {
+    /// The next frame, if all of it is there; of one that brings a message, what is there goes to that.
+    fn take_next(&mut self) -> Result<Option<Taken>, Received> {
         let violation = |what: &str| violated(Close::new(1002, "Protocol error"), what);
-        let head = Head::read(&self.input, self.role).map_err(violation)?;
-        let Some(head) = head else {
-            return Ok(None);
-        };
-        let held = self.begun.as_ref().map_or(0, |begun| begun.bytes.len());
-        let most = self.limits.message_bytes_max.saturating_sub(held);
-        let payload = usize::try_from(head.payload).unwrap_or(usize::MAX);
-        if !head.opcode.is_control() && payload > most {
-            let most = self.limits.message_bytes_max;
-            let what = format!("a message of more than {most} bytes");
-            return Err(violated(Close::new(1009, "Message too big"), &what));
+        loop {
+            let unwanted = self.unwanted.min(self.input.len());
+            self.input.advance(unwanted);
+            self.unwanted -= unwanted;
+            if let Some(begun) = &mut self.begun
+                && let Some(rest) = begun.frame_rest()
+            {
+                let came = self.input.split_to(rest.min(self.input.len()));
+                let ended = begun.push(&came);
+                return Ok(ended.map(|is_last| Taken::FrameEnd { is_last }));
+            }
+            let Some(head) = Head::read(&self.input, self.role).map_err(violation)? else {
+                return Ok(None);
+            };
+            let held = self.begun.as_ref().map_or(0, Assembly::len);
+            let most = self.limits.message_bytes_max.saturating_sub(held);
+            let payload = usize::try_from(head.payload).unwrap_or(usize::MAX);
+            if !head.opcode.is_control() && payload > most {
+                let most = self.limits.message_bytes_max;
+                let what = format!("a message of more than {most} bytes");
+                return Err(violated(Close::new(1009, "Message too big"), &what));
+            }
+            let is_whole = self.input.len() - head.head >= payload;
+            if !is_whole && head.opcode.is_control() {
+                return Ok(None);
+            }
+            self.input.advance(head.head);
+            if self.closed.0 && !head.opcode.is_control() {
+                self.unwanted = payload;
+                continue;
+            }
+            if !is_whole {
+                self.message_of(head.opcode)?.begin_frame(head, payload);
+                continue;
+            }
+            let mut bytes = self.input.split_to(payload);
+            if let Some(key) = head.mask {
+                mask(&mut bytes, key);
+            }
+            return Ok(Some(Taken::Frame(head, bytes)));
         }
-        if self.input.len() - head.head < payload {
-            return Ok(None);
+    }
+
+    /// The message that a frame of this kind begins or goes on with.
+    fn message_of(&mut self, opcode: Opcode) -> Result<&mut Assembly, Received> {
+        let violation = |what: &str| Err(violated(Close::new(1002, "Protocol error"), what));
+        match (opcode, &mut self.begun) {
+            (Opcode::Continuation, Some(_)) => {}
+            (Opcode::Continuation, None) => return violation("a fragment of nothing"),
+            (_, Some(_)) => return violation("a message within another one"),
+            (_, begun) => *begun = Some(Assembly::new(opcode == Opcode::Text)),
         }
-        self.input.advance(head.head);
-        let mut bytes = self.input.split_to(payload);
-        if self.input.is_empty() {
-            // Nothing waits: no room is kept for it.
-            self.input = BytesMut::new();
-        }
-        if let Some(key) = head.mask {
-            mask(&mut bytes, key);
-        }
-        Ok(Some((head, bytes)))
+        self.begun.as_mut().ok_or_else(not_text)
     }
 
     /// What a frame means; `None` if there is more to come.
     fn frame(&mut self, head: Head, payload: BytesMut) -> Option<Received> {
-        let violation = |what: &str| Some(violated(Close::new(1002, "Protocol error"), what));
-        let is_text = match head.opcode {
+        match head.opcode {
             Opcode::Ping => {
                 self.pong = Some(payload.freeze());
                 self.answers = true;
-                return Some(self.control());
+                Some(self.control())
             }
-            Opcode::Pong => return Some(self.control()),
-            Opcode::Close => return Some(self.peer_closes(&payload)),
-            Opcode::Continuation => {
-                let Some(begun) = &mut self.begun else {
-                    return violation("a fragment of nothing");
-                };
-                begun.bytes.extend_from_slice(&payload);
-                if !head.is_last && payload.is_empty() {
+            Opcode::Pong => Some(self.control()),
+            Opcode::Close => Some(self.peer_closes(&payload)),
+            // Mostly all of a message is in one frame, and nothing is copied.
+            opcode @ (Opcode::Text | Opcode::Binary) if head.is_last && self.begun.is_none() => {
+                Some(message(opcode == Opcode::Text, payload.freeze()))
+            }
+            opcode => {
+                match self.message_of(opcode) {
+                    Ok(begun) => begun.push_whole(&payload),
+                    Err(violation) => return Some(violation),
+                }
+                if opcode == Opcode::Continuation && !head.is_last && payload.is_empty() {
                     // Like a ping it brings nothing, and no size bounds how many there are.
                     let counted = self.control();
                     return (counted != Received::Control).then_some(counted);
                 }
-                if !head.is_last {
-                    return begun.refusal();
-                }
-                let begun = self.begun.take()?;
-                return Some(message(begun.is_text, begun.bytes));
+                self.fragment(head.is_last)
             }
-            Opcode::Text => true,
-            Opcode::Binary => false,
-        };
-        if self.begun.is_some() {
-            return violation("a message within another one");
         }
-        if head.is_last {
-            return Some(message(is_text, payload));
+    }
+
+    /// What a message is to which a fragment has come; `None` if there is more to come.
+    fn fragment(&mut self, is_last: bool) -> Option<Received> {
+        if is_last {
+            let begun = self.begun.take()?;
+            return Some(message(begun.is_text, begun.whole()));
         }
-        let begun = self.begun.insert(Begun {
-            is_text,
-            bytes: payload,
-            checked: 0,
-        });
-        begun.refusal()
+        let begun = self.begun.as_mut()?;
+        begun.is_no_text().then(not_text)
     }
 
     /// The peer closes the connection, or answers that we do.
@@ -371,6 +419,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Says why the connection ends, then waits until the peer has answered, but not longer than `within`, so that the
     /// words arrive before the socket is closed. What the peer says meanwhile is nobody's affair any more.
     pub async fn close(&mut self, close: Close, within: Duration) {
+        // Of what has begun nobody takes the rest.
+        if let Some(begun) = self.begun.take() {
+            self.unwanted = begun.frame_rest().unwrap_or(0);
+        }
         let ended = async {
             if !self.closed.0 {
                 let mut payload = close.code.to_be_bytes().to_vec();
@@ -412,7 +464,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
     /// Bytes that are held: read and not taken, or not written.
     pub fn held_bytes(&self) -> usize {
-        let begun = self.begun.as_ref().map_or(0, |begun| begun.bytes.len());
+        let begun = self.begun.as_ref().map_or(0, Assembly::room);
         self.input.len() + begun + self.output.len()
     }
 
@@ -422,35 +474,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     }
 }
 
-/// What there is of a message in fragments.
-#[derive(Debug)]
-struct Begun {
-    is_text: bool,
-    bytes: BytesMut,
-    /// How many of them are whole characters.
-    checked: usize,
-}
-
-impl Begun {
-    /// What is wrong with a text that is none, however it goes on.
-    fn refusal(&mut self) -> Option<Received> {
-        if !self.is_text {
-            return None;
-        }
-        let error = std::str::from_utf8(&self.bytes[self.checked..]).err();
-        self.checked = error.map_or(self.bytes.len(), |error| self.checked + error.valid_up_to());
-        error
-            .and_then(|error| error.error_len())
-            .map(|_| not_text())
-    }
+/// What was taken of what came.
+enum Taken {
+    /// All of a frame, its payload without a mask.
+    Frame(Head, BytesMut),
+    /// The rest of a frame that has gone to its message.
+    FrameEnd { is_last: bool },
 }
 
 /// A whole message.
-fn message(is_text: bool, payload: BytesMut) -> Received {
+fn message(is_text: bool, payload: Bytes) -> Received {
     if !is_text {
         return Received::Binary;
     }
-    Utf8Bytes::checked(payload.freeze()).map_or_else(not_text, Received::Text)
+    Utf8Bytes::checked(payload).map_or_else(not_text, Received::Text)
 }
 
 /// Whether a code may stand in a close (RFC 6455, section 7.4).

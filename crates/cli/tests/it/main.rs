@@ -27,4 +27,5 @@ mod soak;
 mod stuck;
 mod swaps;
 mod trusted_documents;
+mod unfinished;
 mod wrk;

@@ -224,7 +224,8 @@ impl Gateway {
             && !uploads::is_multipart(&parts.headers);
         let onward = if is_told {
             let (limits, mut exceeded) = (&serving.options.receive, Exceeded::new());
-            let whole = whole_body(&parts.headers, body, limits, memory, &mut exceeded);
+            let arriving = self.arriving(serving, context.identity, memory);
+            let whole = whole_body(&parts.headers, body, limits, arriving, &mut exceeded);
             let whole = Box::pin(whole).await?;
             admitted.begin()?;
             self.exceeded(context.record, exceeded.iter());

@@ -8,16 +8,20 @@ use std::{
     time::Instant,
 };
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use http::{HeaderMap, header};
 use hyper::body::Body;
-use ogive_base::Reservation;
+use ogive_base::{OutOfMemory, Reservation};
 use ogive_net::encoding::{self, DecodeError, Encoding};
 use ogive_server::drain_body::{linger, read_refused};
 use ogive_telemetry::codes;
 
 use crate::{
-    receive::{ReceiveLimits, clip, invalid},
+    receive::{
+        ReceiveLimits, clip,
+        growing::{Arriving, GrowingBody, Waiting},
+        invalid,
+    },
     shared::error::{RequestError, no_memory},
     shared::measured::{Exceeded, note},
 };
@@ -65,7 +69,7 @@ pub(crate) async fn whole_body<B: RequestBody>(
     headers: &HeaderMap,
     body: B,
     limits: &ReceiveLimits,
-    memory: &Reservation,
+    arriving: Arriving<'_>,
     exceeded: &mut Exceeded,
 ) -> Result<Bytes, RequestError> {
     let encoding = match Encoding::of(headers) {
@@ -76,20 +80,50 @@ pub(crate) async fn whole_body<B: RequestBody>(
             return Err(RequestError::http(codes::UNSUPPORTED_MEDIA_TYPE, message));
         }
     };
-    let body = read_body(headers, body, limits, memory, exceeded).await?;
+    let body = read_body(headers, body, limits, arriving, exceeded).await?;
     match encoding {
-        Some(encoding) => decoded(encoding, &body, limits, memory).await,
+        Some(encoding) => decoded(encoding, &body, limits, arriving.memory).await,
         None => Ok(body),
     }
 }
 
+/// Why a body is not read to its end.
+struct Unread {
+    error: RequestError,
+    /// Whether its client may be sending still.
+    is_sending: bool,
+}
+
+impl Unread {
+    fn sending(error: RequestError) -> Self {
+        Unread {
+            error,
+            is_sending: true,
+        }
+    }
+    fn ended(error: RequestError) -> Self {
+        Unread {
+            error,
+            is_sending: false,
+        }
+    }
+}
+
+impl From<OutOfMemory> for Unread {
+    fn from(_: OutOfMemory) -> Self {
+        Unread::sending(no_memory())
+    }
+}
+
+/// Reads a body within its limits.
 pub(super) async fn read_body<B: RequestBody>(
     headers: &HeaderMap,
     body: B,
     limits: &ReceiveLimits,
-    memory: &Reservation,
+    arriving: Arriving<'_>,
     exceeded: &mut Exceeded,
 ) -> Result<Bytes, RequestError> {
+    let memory = arriving.memory;
     let max = limits.body.ceiling;
     let too_large = || {
         RequestError::http(
@@ -108,63 +142,80 @@ pub(super) async fn read_body<B: RequestBody>(
         }
         return Err(too_large());
     }
-    // Pinned first: a future that goes into another one is copied.
-    let mut reading = pin!(async {
-        let mut first = Bytes::new();
-        let mut rest: Option<BytesMut> = None;
-        let mut turn = TURN;
-        while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-            let frame = frame.map_err(|error| {
-                tracing::debug!(%error, "the client's body ended early");
-                RequestError::http(
-                    codes::INVALID_GRAPHQL_REQUEST,
-                    "the request's body could not be read",
-                )
-            })?;
-            let Ok(mut data) = frame.into_data() else {
-                continue;
-            };
-            let data = data.copy_to_bytes(data.remaining());
-            let so_far = rest.as_ref().map_or(first.len(), BytesMut::len);
-            let read = so_far + data.len();
-            if read > max {
-                Box::pin(linger(body.as_mut())).await;
-                return Err(too_large());
-            }
-            if memory.grow(data.len()).is_err() {
-                Box::pin(linger(body.as_mut())).await;
-                return Err(no_memory());
-            }
-            match &mut rest {
-                Some(buffer) => buffer.extend_from_slice(&data),
-                None if first.is_empty() => first = data,
-                None => {
-                    let mut buffer = BytesMut::with_capacity(read);
-                    buffer.extend_from_slice(&first);
-                    buffer.extend_from_slice(&data);
-                    rest = Some(buffer);
+    let began = limits.body_timeout.is_only_measured().then(Instant::now);
+    let read = {
+        // Pinned first: a future that goes into another one is copied.
+        let mut reading = pin!(async {
+            let mut first = Bytes::new();
+            let mut rest: Option<GrowingBody<'_>> = None;
+            let mut turn = TURN;
+            while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+                let frame = frame.map_err(|error| {
+                    tracing::debug!(%error, "the client's body ended early");
+                    Unread::ended(RequestError::http(
+                        codes::INVALID_GRAPHQL_REQUEST,
+                        "the request's body could not be read",
+                    ))
+                })?;
+                let Ok(mut data) = frame.into_data() else {
+                    continue;
+                };
+                let data = data.copy_to_bytes(data.remaining());
+                let so_far = rest.as_ref().map_or(first.len(), GrowingBody::len);
+                let read = so_far + data.len();
+                if read > max {
+                    return Err(Unread::sending(too_large()));
+                }
+                match &mut rest {
+                    Some(body) => body.push(&data)?,
+                    None if first.is_empty() => {
+                        memory.grow(data.len())?;
+                        first = data;
+                    }
+                    None => {
+                        let body = rest.insert(GrowingBody::new(arriving));
+                        body.push(&first)?;
+                        // It is part of a buffer of the connection, which it would keep.
+                        memory.shrink(first.len());
+                        first = Bytes::new();
+                        body.push(&data)?;
+                    }
+                }
+                if read >= turn {
+                    turn = read + TURN;
+                    tokio::task::yield_now().await;
                 }
             }
-            if read >= turn {
-                turn = read + TURN;
-                tokio::task::yield_now().await;
-            }
+            Ok(rest.map_or(first, GrowingBody::whole))
+        });
+        // Most bodies have come with their heads; no timer is made for them.
+        match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
+            Poll::Ready(body) => body,
+            Poll::Pending => match Waiting::begin(arriving) {
+                Ok(_waiting) => {
+                    let read = tokio::time::timeout(limits.body_timeout.ceiling, reading).await;
+                    read.unwrap_or_else(|_| {
+                        Err(Unread::ended(RequestError::http(
+                            codes::REQUEST_TIMEOUT,
+                            "the request's body did not arrive in time",
+                        )))
+                    })
+                }
+                Err(none) => Err(none.into()),
+            },
         }
-        Ok(rest.map_or(first, BytesMut::freeze))
-    });
-    let began = limits.body_timeout.is_only_measured().then(Instant::now);
-    // Most bodies have come with their heads; no timer is made for them.
-    let body = match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
-        Poll::Ready(body) => body,
-        Poll::Pending => tokio::time::timeout(limits.body_timeout.ceiling, reading)
-            .await
-            .unwrap_or_else(|_| {
-                Err(RequestError::http(
-                    codes::REQUEST_TIMEOUT,
-                    "the request's body did not arrive in time",
-                ))
-            }),
-    }?;
+    };
+    let body = match read {
+        Ok(read) => read,
+        Err(unread) => {
+            // What came is dropped, and nothing is kept of what is still to come: its connection is counted by itself.
+            memory.shrink(memory.used());
+            if unread.is_sending {
+                Box::pin(linger(body)).await;
+            }
+            return Err(unread.error);
+        }
+    };
     if let Some(began) = began {
         note(&limits.body_timeout, &began.elapsed(), exceeded);
     }

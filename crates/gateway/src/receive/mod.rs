@@ -7,6 +7,7 @@
 //! the process hold is counted while it comes ([`ogive_base::memory`]).
 
 mod body;
+pub mod growing;
 mod json;
 pub(crate) mod percent;
 mod query;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, request::Parts};
-use ogive_base::{Reservation, bounded};
+use ogive_base::bounded;
 use ogive_config::{BatchingOptions, Config, HttpOptions, Limit, LimitOptions, Measured};
 use ogive_json::Scanner;
 use ogive_net::encoding::Encoding;
@@ -33,6 +34,7 @@ use crate::{
     shared::offload::{LIGHT_BODY, Offload},
 };
 use body::{decoded, read_body};
+use growing::Arriving;
 use query::query_request;
 
 pub use body::RequestBody;
@@ -128,9 +130,10 @@ pub async fn receive<B: RequestBody>(
     body: B,
     limits: &ReceiveLimits,
     document_id: Option<&str>,
-    (offload, memory): (&Offload, &Reservation),
+    (offload, arriving): (&Offload, Arriving<'_>),
     exceeded: &mut Exceeded,
 ) -> Result<Received, RequestError> {
+    let memory = arriving.memory;
     match parts.method {
         Method::GET => {
             let query = parts.uri.query().unwrap_or_default();
@@ -146,7 +149,7 @@ pub async fn receive<B: RequestBody>(
                     return Err(error);
                 }
             };
-            let mut body = read_body(&parts.headers, body, limits, memory, exceeded).await?;
+            let mut body = read_body(&parts.headers, body, limits, arriving, exceeded).await?;
             // What is rare is in a box, because it takes much room, and room is moved with every request.
             if let Some(encoding) = encoding {
                 let encoded = body.len();

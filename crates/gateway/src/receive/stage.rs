@@ -10,15 +10,36 @@ use tracing::Instrument;
 use crate::{
     gateway::{Gateway, Serving},
     receive::{
-        Received, RequestBody, receive,
+        Received, RequestBody,
+        growing::{Arriving, ClientBytes},
+        receive,
         uploads::{self, Uploads},
     },
-    shared::context::RequestContext,
+    shared::context::{Identity, RequestContext},
     shared::error::RequestError,
     shared::measured::Exceeded,
 };
 
 impl Gateway {
+    /// Where it is counted what arrives of a client.
+    pub(crate) fn arriving<'a>(
+        &'a self,
+        serving: &'a Serving,
+        identity: &Identity,
+        memory: &'a Reservation,
+    ) -> Arriving<'a> {
+        let client = ClientBytes {
+            all: &self.arriving,
+            client: identity.client,
+            proxies: &serving.options.proxies,
+            most: serving.options.share_of(self.memory.limit()).each,
+        };
+        Arriving {
+            memory,
+            client: Some(client),
+        }
+    }
+
     /// Stop 1. Whoever may not ask has nothing read.
     pub(crate) async fn receive<B: RequestBody>(
         &self,
@@ -40,7 +61,9 @@ impl Gateway {
                 Box::pin(read_refused(&parts.headers, body)).await;
                 break 'received (Err(error), None);
             }
-            let (limits, means) = (&serving.options.receive, (&self.offload, memory));
+            let limits = &serving.options.receive;
+            let arriving = self.arriving(serving, context.identity, memory);
+            let means = (&self.offload, arriving);
             let span = stop_span!(spans::RECEIVE);
             let options = serving.options.uploads.as_ref();
             match options.filter(|_| uploads::is_multipart(&parts.headers)) {

@@ -1,6 +1,7 @@
 //! What all stages use.
 
 pub(crate) mod attributes;
+pub(crate) mod client_shares;
 pub mod context;
 pub(crate) mod cost_transport;
 pub mod error;

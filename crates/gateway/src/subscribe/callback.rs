@@ -12,7 +12,7 @@ use ogive_transport::CallbackAnswer;
 
 use crate::{
     gateway::{Gateway, Serving},
-    receive::RequestBody,
+    receive::{RequestBody, growing::Arriving},
     respond::refusal::refuse,
     shared::context::RequestContext,
     shared::media::Media,
@@ -41,7 +41,7 @@ impl Gateway {
             return answer(StatusCode::NOT_FOUND);
         };
         let memory = context.worker.reserve(&self.memory);
-        let limits = (&memory, subscription.bytes_max());
+        let limits = (Arriving::of(&memory), subscription.bytes_max());
         let body = match read_whole(serving, parts, body, limits).await {
             Ok(body) => body,
             Err(error) => {

@@ -266,7 +266,8 @@ impl Gateway {
                 // Its id is needed before anything else. The stage that takes the body counts it again.
                 let memory = context.worker.reserve(&self.memory);
                 let most = serving.options.receive.body.ceiling;
-                let body = read_whole(serving, parts, body, (&memory, most)).await?;
+                let arriving = self.arriving(serving, context.identity, &memory);
+                let body = read_whole(serving, parts, body, (arriving, most)).await?;
                 (operation_id(&body), Some(body))
             }
         };

@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
-use ogive_base::Reservation;
+use ogive_base::{OutOfMemory, Reservation};
 use ogive_identity::Caller;
 use ogive_net::Rest;
 use ogive_server::{ResponseBody, Upgraded, parts::PartStream};
@@ -99,6 +99,8 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
     };
     if let Err(close) = driver.run().await {
         driver.operations.clear();
+        // What had begun to come is dropped with the end.
+        driver.memory = None;
         // Nobody else has it, as there are no operations any more.
         let socket = Rc::into_inner(driver.socket);
         if let (Some(close), Some(socket)) = (close, socket) {
@@ -191,6 +193,20 @@ fn changed(mut watched: Watched, wait: bool) -> Change {
         let state = *watched.borrow_and_update();
         Some((state, watched))
     })
+}
+
+/// Counts what is held of messages that are not whole, if it is much.
+fn count_held(
+    sender: &OperationSender,
+    memory: &mut Option<Reservation>,
+    held: usize,
+) -> Result<(), OutOfMemory> {
+    if held <= HELD_FREE {
+        *memory = None;
+        return Ok(());
+    }
+    let reserve = || sender.worker.reserve(&sender.gateway.memory);
+    memory.get_or_insert_with(reserve).set(held)
 }
 
 /// Whether a timer that is set is due.
@@ -292,26 +308,14 @@ impl Driver {
         Poll::Ready(None)
     }
 
-    /// Counts what is held of messages that are not whole, if it is much; whether there is no room for it.
-    fn holds_too_much(&mut self) -> bool {
-        let held = self.socket.borrow().socket.held_bytes();
-        if held <= HELD_FREE {
-            self.memory = None;
-            return false;
-        }
-        let sender = &self.start.sender;
-        let reserve = || sender.worker.reserve(&sender.gateway.memory);
-        self.memory.get_or_insert_with(reserve).set(held).is_err()
-    }
-
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
-        let received = self.socket.borrow_mut().socket.poll_receive(cx);
-        if let Poll::Ready(received) = received {
-            return Poll::Ready(Turn::Received(received));
+        let (sender, memory) = (&self.start.sender, &mut self.memory);
+        let count = |held| count_held(sender, memory, held);
+        let mut socket = self.socket.borrow_mut();
+        if let Poll::Ready(received) = socket.socket.poll_receive_within(cx, count) {
+            return Poll::Ready(received.map_or(Turn::NoMemory, Turn::Received));
         }
-        if self.holds_too_much() {
-            return Poll::Ready(Turn::NoMemory);
-        }
+        drop(socket);
         for (at, operation) in self.operations.iter_mut().enumerate() {
             let turn = match &mut operation.state {
                 OperationState::Streaming { .. } => Poll::Pending,

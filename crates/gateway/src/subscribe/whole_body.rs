@@ -2,16 +2,18 @@
 
 use std::{future::poll_fn, pin::pin};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use http::{header, request::Parts};
-use ogive_base::Reservation;
 use ogive_server::drain_body::read_refused;
 use ogive_telemetry::codes;
 
 use crate::{
     gateway::Serving,
-    receive::RequestBody,
-    shared::error::{RequestError, no_memory},
+    receive::{
+        RequestBody,
+        growing::{Arriving, GrowingBody},
+    },
+    shared::error::RequestError,
 };
 
 /// Reads a body of at most so many bytes.
@@ -19,7 +21,7 @@ pub(crate) async fn read_whole<B: RequestBody>(
     serving: &Serving,
     parts: &Parts,
     body: B,
-    (memory, bytes_max): (&Reservation, usize),
+    (arriving, bytes_max): (Arriving<'_>, usize),
 ) -> Result<Bytes, RequestError> {
     if parts.headers.contains_key(header::CONTENT_ENCODING) {
         read_refused(&parts.headers, body).await;
@@ -27,25 +29,29 @@ pub(crate) async fn read_whole<B: RequestBody>(
     }
     let time = serving.options.receive.body_timeout.ceiling;
     let mut body = pin!(body);
-    let mut read = BytesMut::new();
     let reading = async {
+        let mut read = GrowingBody::new(arriving);
         while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
             let Ok(frame) = frame else {
                 return Err(refusal(400, "the request's body could not be read"));
             };
-            let Ok(data) = frame.into_data() else {
+            let Ok(mut data) = frame.into_data() else {
                 continue;
             };
             if read.len() + data.remaining() > bytes_max {
                 return Err(refusal(413, "the request's body is too large"));
             }
-            memory.grow(data.remaining()).map_err(|_| no_memory())?;
-            read.put(data);
+            while data.has_remaining() {
+                let piece = data.chunk();
+                let length = piece.len();
+                read.push(piece)?;
+                data.advance(length);
+            }
         }
-        Ok(())
+        Ok(read.whole())
     };
     match tokio::time::timeout(time, pin!(reading)).await {
-        Ok(done) => done.map(|()| read.freeze()),
+        Ok(done) => done,
         Err(_) => Err(refusal(408, "the request's body took too long")),
     }
 }

@@ -38,6 +38,24 @@ impl Body for Stuck {
     }
 }
 
+/// A body of which these pieces came, the last of them first; `None` is its end. Without it more is to come.
+struct Pieces(Vec<Option<Bytes>>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        match self.0.pop() {
+            Some(bytes) => Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            None => Poll::Pending,
+        }
+    }
+}
+
 fn json(body: impl Into<Bytes>) -> Request<Full<Bytes>> {
     let request = Request::post("/graphql").header("content-type", "application/json");
     request.body(Full::new(body.into())).unwrap()
@@ -257,4 +275,37 @@ async fn variables_count_against_the_memory_of_a_request() {
         (refused.status.as_u16(), &*refused.code()),
         (413, "REQUEST_MEMORY_LIMIT")
     );
+}
+
+/// A client that holds up many bodies gets no more than its share of the memory, and others are answered.
+#[tokio::test(flavor = "current_thread")]
+async fn bodies_that_do_not_end_leave_memory_for_other_clients() {
+    let gateway = gateway_with("limits: { max_memory: 8MB }");
+    let worker = WorkerState::new();
+    let ask = |last: u8, body: Pieces| {
+        let request = Request::post("/graphql").header("content-type", "application/json");
+        let request = request.body(body).unwrap();
+        let peer = Peer::Tcp(([10, 0, 0, last], 1).into());
+        Box::pin(gateway.handle(request, peer, &worker))
+    };
+    let piece = Bytes::from_static(&[b' '; 10_000]);
+    let mut cx = Context::from_waker(Waker::noop());
+    // Some wait for the rest, some are refused and drained.
+    let mut held = Vec::new();
+    for _ in 0..400 {
+        let pieces = vec![Some(piece.clone()), Some(piece.clone())];
+        let mut asked = ask(1, Pieces(pieces));
+        let _ = asked.as_mut().poll(&mut cx);
+        held.push(asked);
+    }
+    let used = gateway.memory().used();
+    assert!((3_000_000..=5_000_000).contains(&used), "{used}");
+    let body = Bytes::from_static(br#"{"query":"{__typename}"}"#);
+    let pieces = vec![None, Some(body.clone()), Some(piece.clone())];
+    let other = ask(2, Pieces(pieces)).await;
+    assert_eq!(other.status(), 200);
+    drop((held, other));
+    settled(&gateway).await;
+    let again = ask(1, Pieces(vec![None, Some(body), Some(piece)])).await;
+    assert_eq!(again.status(), 200);
 }

@@ -1,7 +1,8 @@
 //! One side is ours, the other one writes frames by hand.
 
-use std::time::Duration;
+use std::{cell::Cell, future::poll_fn, task::Poll, time::Duration};
 
+use ogive_base::OutOfMemory;
 use ogive_stream::{Close, Received, WebSocket, WebSocketLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
@@ -243,4 +244,127 @@ async fn both_ends_speak_to_each_other_and_waiting_loses_nothing() {
     assert_eq!(received, Received::Text(long.into()));
     server.send("{}").await.unwrap();
     assert_eq!(sending.await.unwrap(), Received::Text("{}".into()));
+}
+
+/// A frame with a mask that changes something.
+fn masked_by(key: [u8; 4], first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = masked(first, payload);
+    let head = frame.len() - payload.len();
+    frame[head - 4..head].copy_from_slice(&key);
+    for (nth, byte) in frame[head..].iter_mut().enumerate() {
+        *byte ^= key[nth % 4];
+    }
+    frame
+}
+
+/// What has come by now.
+async fn polled(server: &mut WebSocket<DuplexStream>) -> Poll<Received> {
+    poll_fn(|cx| Poll::Ready(server.poll_receive(cx))).await
+}
+
+/// However a frame is cut on its way, and whatever its mask, the message is the same.
+#[tokio::test]
+async fn a_frame_that_comes_in_pieces_is_the_message_it_was() {
+    let text: String = ('a'..='z').cycle().take(900).collect();
+    let (one, other) = text.split_at(333);
+    let mut bytes = masked_by([1, 2, 3, 4], TEXT_BEGUN, one.as_bytes());
+    bytes.extend(masked_by([9, 8, 7, 6], PING, b"between"));
+    bytes.extend(masked_by([5, 0, 250, 1], LAST, other.as_bytes()));
+    bytes.extend(masked_by([3, 3, 1, 7], TEXT, text.as_bytes()));
+    for piece in [1, 2, 3, 5, 7, 64, 331, 1_000] {
+        let (mut server, mut client) = server().await;
+        let mut messages = 0;
+        for piece in bytes.chunks(piece) {
+            client.write_all(piece).await.unwrap();
+            while let Poll::Ready(received) = polled(&mut server).await {
+                match received {
+                    Received::Control => {}
+                    Received::Text(came) => {
+                        assert_eq!(&*came, text);
+                        messages += 1;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert_eq!(messages, 2);
+    }
+}
+
+/// What is held of a message that does not end is known as it comes, and is no more than that; what is not counted is not
+/// read.
+#[tokio::test]
+async fn what_is_held_of_a_message_is_known_while_it_comes() {
+    let (ours, mut client) = duplex(1 << 20);
+    let mut server = WebSocket::server(ours, WebSocketLimits::default());
+    let mut head = vec![TEXT, 0x80 | 127];
+    head.extend_from_slice(&(2_u64 << 20).to_be_bytes());
+    head.extend_from_slice(&[0; 4]);
+    client.write_all(&head).await.unwrap();
+    client.write_all(&[b'x'; 300 << 10]).await.unwrap();
+    let mut seen = 0;
+    let polled = poll_fn(|cx| {
+        Poll::Ready(server.poll_receive_within(cx, |held| {
+            seen = held;
+            Ok(())
+        }))
+    });
+    assert!(polled.await.is_pending());
+    assert_eq!(seen, server.held_bytes());
+    assert!((300 << 10..=600 << 10).contains(&seen), "{seen}");
+    client.write_all(&[b'x'; 500 << 10]).await.unwrap();
+    let polled = poll_fn(|cx| {
+        Poll::Ready(server.poll_receive_within(cx, |held| {
+            if held > 600 << 10 {
+                Err(OutOfMemory)
+            } else {
+                Ok(())
+            }
+        }))
+    });
+    assert_eq!(polled.await, Poll::Ready(Err(OutOfMemory)));
+    assert!(
+        server.held_bytes() <= 1_300 << 10,
+        "{}",
+        server.held_bytes()
+    );
+}
+
+/// Once we have said that the connection ends, nothing is kept of what its client goes on to say, and its answer is found
+/// behind all of that.
+#[tokio::test]
+async fn a_connection_that_ends_keeps_nothing_of_what_still_comes() {
+    let (ours, mut client) = duplex(64 << 10);
+    let mut server = WebSocket::server(ours, WebSocketLimits::default());
+    let mut frame = vec![TEXT_BEGUN, 0x80 | 127];
+    frame.extend_from_slice(&(1_u64 << 20).to_be_bytes());
+    frame.extend_from_slice(&[0; 4]);
+    frame.extend_from_slice(&[b'x'; 40 << 10]);
+    client.write_all(&frame).await.unwrap();
+    assert!(polled(&mut server).await.is_pending());
+    assert!(server.held_bytes() >= 40 << 10);
+    let talks = async {
+        for _ in 0..(1 << 20) / (8 << 10) - 5 {
+            client.write_all(&[b'x'; 8 << 10]).await.unwrap();
+        }
+        client
+            .write_all(&masked(CONTINUED, &[b'x'; 60_000]))
+            .await
+            .unwrap();
+        client.write_all(&masked(0x88, b"\x03\xf5")).await.unwrap();
+    };
+    let held = Cell::new(usize::MAX);
+    let ends = async {
+        let closing = server.close(Close::try_again_later(), Duration::from_secs(60));
+        closing.await;
+        held.set(server.held_bytes());
+    };
+    tokio::join!(talks, ends);
+    assert!(held.get() < 1 << 10, "{} bytes", held.get());
+    let answer = polled(&mut server).await;
+    assert_eq!(
+        answer,
+        Poll::Ready(Received::Closed(None)),
+        "the client has answered"
+    );
 }

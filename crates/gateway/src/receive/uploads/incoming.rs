@@ -12,16 +12,16 @@ use std::{
     time::Instant,
 };
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use futures_core::Stream;
 use hyper::body::Body;
 use multer::{Field, Multipart};
-use ogive_base::Reservation;
 use ogive_telemetry::codes;
 use ogive_transport::{FeedError, PieceSender};
 
 use super::{NOTHING, Refusal, State, Uploads, invalid, out_of_order, refusal};
-use ogive_server::drain_body::{BYTES_MAX, PAUSE_MAX, TIME_MAX};
+use crate::receive::growing::{Arriving, GrowingBody};
+use ogive_server::drain_body::{BYTES_MAX, Drain, PAUSE_MAX, TIME_MAX};
 
 /// A body as the parser wants it: at most so many bytes, and one piece at a time. The parser would take whatever is
 /// there, and a client that is faster than the subgraph would fill memory.
@@ -162,7 +162,7 @@ pub(super) async fn text(
     (multipart, collected): (&mut Multipart<'static>, &Collected),
     name: &str,
     bytes_max: usize,
-    memory: &Reservation,
+    arriving: Arriving<'_>,
 ) -> Result<Bytes, Refusal> {
     let field = multipart.next_field().await.map_err(of_parser)?;
     collected.end();
@@ -172,17 +172,16 @@ pub(super) async fn text(
         );
         return Err(invalid(message));
     };
-    let mut whole = BytesMut::new();
+    let mut whole = GrowingBody::new(arriving);
     while let Some(piece) = field.chunk().await.map_err(of_parser)? {
         collected.end();
         if whole.len() + piece.len() > bytes_max {
             let message = format!("the field `{name}` is larger than {bytes_max} bytes");
             return Err(refusal(codes::REQUEST_TOO_LARGE, message));
         }
-        memory.grow(piece.len())?;
-        whole.extend_from_slice(&piece);
+        whole.push(&piece)?;
     }
-    Ok(whole.freeze())
+    Ok(whole.whole())
 }
 
 /// A file that somebody will want.
@@ -416,6 +415,9 @@ fn head(field: &Field<'_>) -> String {
 
 /// Reads on until the end, a pause or a limit, as [`crate::shared::drain_body`] does.
 pub(super) async fn linger(mut multipart: Multipart<'static>, collected: &Collected) {
+    let Some(_drain) = Drain::begin() else {
+        return;
+    };
     let began = Instant::now();
     let mut read = 0;
     let mut field: Option<Field<'static>> = None;

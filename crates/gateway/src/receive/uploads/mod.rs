@@ -32,7 +32,7 @@ use ogive_telemetry::codes;
 
 use crate::{
     prepare::Prepared,
-    receive::{ReceiveLimits, Received, RequestBody, note_batch, received},
+    receive::{ReceiveLimits, Received, RequestBody, growing::Arriving, note_batch, received},
     shared::error::{RequestError, no_memory},
     shared::json_value,
     shared::measured::{Exceeded, note},
@@ -188,9 +188,10 @@ pub(crate) async fn receive<B: RequestBody>(
     options: &UploadOptions,
     limits: &ReceiveLimits,
     document_id: Option<&str>,
-    (offload, memory): (&Offload, &Reservation),
+    (offload, arriving): (&Offload, Arriving<'_>),
     exceeded: &mut Exceeded,
 ) -> Result<(Received, Uploads), RequestError> {
+    let memory = arriving.memory;
     let headers = &parts.headers;
     let boundary = match boundary(headers) {
         Ok(boundary) => boundary,
@@ -218,10 +219,10 @@ pub(crate) async fn receive<B: RequestBody>(
             (&mut multipart, &collected),
             "operations",
             bytes_max,
-            memory,
+            arriving,
         )
         .await?;
-        let map = incoming::text((&mut multipart, &collected), "map", bytes_max, memory).await?;
+        let map = incoming::text((&mut multipart, &collected), "map", bytes_max, arriving).await?;
         Ok::<_, Refusal>((operations, map))
     };
     let read = match tokio::time::timeout(limits.body_timeout.ceiling, reading).await {
