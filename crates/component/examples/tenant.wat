@@ -10,7 +10,7 @@
     (data (i32.const 16) "x-tenantgold"))
   (core instance $memory (instantiate $memory))
 
-  (core func $set_header (canon lower (func $exchange "set-header") (memory $memory "memory")))
+  (core func $set_header (canon lower (func $exchange "set-header") (memory (core memory $memory "memory"))))
 
   (core module $code
     (import "exchange" "set-header" (func $set_header (param i32 i32 i32 i32)))
@@ -22,6 +22,6 @@
     (with "exchange" (instance (export "set-header" (func $set_header))))))
 
   (func $handle (result (result (error string)))
-    (canon lift (core func $code "handle") (memory $memory "memory")))
+    (canon lift (core func $code "handle") (memory (core memory $memory "memory"))))
   (instance $hook (export "handle" (func $handle)))
   (export "ogive:hooks/subgraph-request@1.0.0" (instance $hook)))

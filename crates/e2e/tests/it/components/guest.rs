@@ -96,7 +96,7 @@ const HTTP: [&str; 3] = [
   (export "response" (type $response (eq $heard)))
   (export "send" (func (param "request" $request) (result (result $response (error string)))))))
 "#,
-    r#"(core func $send (canon lower (func $http "send") (memory $base "memory") (realloc (func $base "realloc"))))
+    r#"(core func $send (canon lower (func $http "send") (memory (core memory $base "memory")) (realloc (core func $base "realloc"))))
 "#,
     r#"(import "host" "send" (func $send (param i32 i32 i32 i32 i32 i32 i32 i32 i32)))
 (func $ask (param $at i32) (param $length i32)
