@@ -181,7 +181,7 @@ impl Authenticator {
         if found.is_empty() && token.kid.is_none() {
             match self.fetch_again(&sets).await {
                 Refetch::Fresh => found = self.signers(&sets, &token, now, &check).await?,
-                Refetch::Suppressed | Refetch::Failed => return Err(TokenError::Unanswered),
+                Refetch::Failed => return Err(TokenError::Unanswered),
             }
         }
         let (set, key, end) = self.accepting(found, &token, now)?;
@@ -287,7 +287,7 @@ impl Authenticator {
         }
         let fetched = self.fetch_again(sets).await;
         match self.look_up(sets, token, now) {
-            // Only who has the keys of now can say that a key is not there.
+            // Only a set that was fetched shows that a key is not there.
             Err(TokenError::UnknownKey) if fetched != Refetch::Fresh => Err(TokenError::Unanswered),
             found => found,
         }

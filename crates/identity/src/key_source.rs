@@ -38,11 +38,9 @@ const BACKOFF: Duration = Duration::from_secs(1);
 /// What came of asking for the keys once more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refetch {
-    /// They are what their origin has now.
+    /// They are what their origin has now, or had a moment ago: less than the shortest time between fetches.
     Fresh,
-    /// They were not asked for, because that was done too often a short while ago.
-    Suppressed,
-    /// They did not come.
+    /// The last fetch failed.
     Failed,
 }
 
@@ -156,7 +154,7 @@ impl KeySource {
         self.keys().is_some()
     }
 
-    /// Has the keys fetched again, unless that was done too often a short while ago.
+    /// Has the keys fetched again, unless that was done so often a moment ago that the last fetch still speaks for them.
     pub async fn refetch(&self) -> Refetch {
         let mut answered = self.shared.answered.subscribe();
         let number = {
@@ -167,10 +165,9 @@ impl KeySource {
             if number > answered.borrow_and_update().0 {
                 number
             } else if last[0].is_some_and(is_soon) {
-                // A file is looked at all the time.
-                return match self.shared.options.origin {
-                    KeyOrigin::File(_) if self.failure().is_none() => Refetch::Fresh,
-                    _ => Refetch::Suppressed,
+                return match self.failure() {
+                    None => Refetch::Fresh,
+                    Some(_) => Refetch::Failed,
                 };
             } else {
                 last.rotate_left(1);

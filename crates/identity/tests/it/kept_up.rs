@@ -106,12 +106,12 @@ async fn a_new_key_is_fetched_once_for_all_who_wait_and_the_old_one_stays_for_a_
         judge_at(&authenticator, &late, later).await,
         Err(TokenError::UnknownKey)
     );
-    // Whatever names tokens have, nothing is fetched a third time for a while, and so nobody knows.
+    // Whatever names tokens have, nothing is fetched a third time for a while: the set that came last refuses them.
     for i in 0..20 {
         let token = Made::new(&format!("{i}")).token(&claims("i"));
         assert_eq!(
             judge(&authenticator, &token).await,
-            Err(TokenError::Unanswered)
+            Err(TokenError::UnknownKey)
         );
     }
     assert_eq!(server.asked(), 3);
@@ -136,15 +136,15 @@ async fn a_forged_token_does_not_use_up_the_fetch_that_a_new_key_needs() {
         judge(&authenticator, &new.token(&claims("i"))).await,
         Ok(())
     );
-    // From now on nobody can tell a forged token from one of a newer key, with the name of a key or without.
+    // The set came a moment ago and does not have the key, with the name of a key or without.
     assert_eq!(
         judge(&authenticator, &forged).await,
-        Err(TokenError::Unanswered)
+        Err(TokenError::UnknownKey)
     );
     let nameless = Made::new("forged").signed(r#"{"alg":"EdDSA"}"#, &claims("i").to_string());
     assert_eq!(
         judge(&authenticator, &nameless).await,
-        Err(TokenError::Unanswered)
+        Err(TokenError::Signature)
     );
     assert_eq!(server.requests().len(), 3);
 }
