@@ -80,6 +80,10 @@ impl Cell {
             }
         }
     }
+    /// In how many nanoseconds all will be free again.
+    pub fn ahead(&self, now: u64) -> u64 {
+        self.0.load(Ordering::Relaxed).saturating_sub(now)
+    }
     /// Takes all that there was at a time.
     pub fn exhaust(&self, quota: &Quota, at: u64) {
         let until = at.saturating_add(quota.nanoseconds());

@@ -7,9 +7,10 @@
 //! others take it.
 //!
 //! While Redis does not answer, a process counts by itself, with its share of the rate: one of as many as there were
-//! processes, and what came free of it since Redis answered last. What it had leased it may still use. So over an outage all
-//! of them together let pass no more than the rate and what was leased; of keys that nobody has asked for before, one burst;
-//! and one more burst if Redis comes back without what it knew.
+//! processes, and what came free of it since Redis answered last. What it had leased it may still use. What it lets pass that
+//! way is a [`Debt`], which it charges to Redis as soon as Redis answers again. So over an outage, and after it, all of them
+//! together let pass no more than the rate and what was leased; of keys that a process has not asked for before, its share of
+//! one burst; and one more burst if Redis comes back without what it knew.
 
 use std::{
     convert::Infallible,
@@ -37,27 +38,40 @@ const TRIES: u32 = 4;
 /// Leases that are worth less time than this are not made one by one.
 const LEASE_TIME_MIN: Duration = Duration::from_millis(10);
 
-/// Leases. The time at which all will be free again is kept, in microseconds.
+/// Leases, and charges a debt. The time at which all will be free again is kept, in microseconds. Whatever else lies there, or
+/// is further away than it can be, counts as if all were taken, and is replaced.
 static LEASE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local capacity, interval = tonumber(ARGV[1]), tonumber(ARGV[2])
 local need, least, most, part = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local taken = tonumber(redis.call('GET', KEYS[1]) or 0)
-if taken < now then taken = now end
-local free = math.floor((now + interval - taken) * capacity / interval)
-if free < 0 then free = 0 end
-if free < need then
-  local missing = (math.max(need, least) - free) * interval / capacity
-  return {0, free, math.ceil(missing)}
+local debt = tonumber(ARGV[7])
+local kept = redis.pcall('GET', KEYS[1])
+if type(kept) == 'table' and not string.find(kept.err, 'WRONGTYPE', 1, true) then return kept end
+local full = now + interval
+local taken = tonumber(kept or 0)
+local replaced = not (taken and taken <= full)
+if replaced then taken = full end
+taken = math.min(math.max(taken, now) + debt, full)
+local free = math.max(math.floor((full - taken) * capacity / interval), 0)
+local lease = 0
+if free >= need then
+  lease = math.max(need, math.min(free, most, math.max(least, math.floor(free / part))))
+  taken = taken + lease * interval / capacity
 end
-local lease = math.max(need, math.min(free, most, math.max(least, math.floor(free / part))))
-taken = taken + lease * interval / capacity
-redis.call('SET', KEYS[1], string.format('%.0f', taken), 'PX', math.ceil((taken - now) / 1000) + 1)
-return {lease, free - lease, math.ceil(taken - now)}",
+if lease > 0 or debt > 0 or replaced then
+  redis.call('SET', KEYS[1], string.format('%.0f', taken), 'PX', math.ceil((taken - now) / 1000) + 1)
+end
+local wait = taken - now
+if lease == 0 then wait = math.max(math.max(need, least) - free, 0) * interval / capacity end
+return {lease, free - lease, math.ceil(wait), replaced and 1 or 0}",
     )
 });
+
+/// What [`LEASE`] answers: what is leased, what is left for all, how long the lease is good or how long there is none, in
+/// microseconds, and whether the value was replaced.
+type Leased = (u64, u64, u64, u64);
 
 #[derive(Debug, Default)]
 struct State {
@@ -73,6 +87,15 @@ struct State {
     answered: Option<Instant>,
     /// Whether somebody asks for more.
     is_asking: bool,
+    debt: Debt,
+}
+
+/// What a process has let pass by itself, and Redis does not know of.
+#[derive(Clone, Copy, Default, Debug)]
+struct Debt {
+    units: u64,
+    /// The capacity of the share that they were taken of.
+    share: u64,
 }
 
 #[derive(Debug)]
@@ -91,7 +114,38 @@ struct Bucket {
 pub struct SharedRates {
     store: Store,
     buckets: Arc<Cache<u64, Arc<Bucket>>>,
+    debtors: Arc<Debtors>,
     started: Instant,
+}
+
+/// The keys of which something is to be charged to Redis: no more than there may be keys.
+#[derive(Debug)]
+struct Debtors {
+    max: usize,
+    waiting: Mutex<Vec<Debtor>>,
+}
+
+#[derive(Debug)]
+struct Debtor {
+    bucket: Arc<Bucket>,
+    quota: Quota,
+}
+
+impl Debtors {
+    fn add(&self, bucket: &Arc<Bucket>, quota: &Quota) {
+        let mut waiting = self.waiting();
+        if waiting.len() < self.max {
+            let (bucket, quota) = (Arc::clone(bucket), *quota);
+            waiting.push(Debtor { bucket, quota });
+        }
+    }
+    fn take_all(&self) -> Vec<Debtor> {
+        std::mem::take(&mut *self.waiting())
+    }
+    // A list cannot be left half written.
+    fn waiting(&self) -> MutexGuard<'_, Vec<Debtor>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What was taken.
@@ -116,6 +170,10 @@ impl SharedRates {
         SharedRates {
             store,
             buckets: Arc::new(Cache::new(keys_max)),
+            debtors: Arc::new(Debtors {
+                max: keys_max,
+                waiting: Mutex::default(),
+            }),
             started: Instant::now(),
         }
     }
@@ -214,14 +272,12 @@ impl SharedRates {
         let worth = u64::try_from(worth).unwrap_or(u64::MAX);
         let least = worth.min(quota.capacity / 100).max(1);
         let most = (quota.capacity / SLICE).max(least);
-        let interval_us = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
         let need = units.saturating_sub(bucket.state().leased).max(1);
-        let arguments = vec![quota.capacity, interval_us, need, least, most, PART];
-        let asked = self.store.run(&LEASE, &bucket.key, arguments).await;
-        let answer: Result<(u64, u64, u64), _> = asked;
-        let Ok((lease, free, microseconds)) = answer else {
+        let asked = [need, least, most, PART];
+        let Some((lease, free, microseconds, _)) = self.ask(quota, bucket, asked).await else {
             return false;
         };
+        self.settle();
         let now = Instant::now();
         let until = now + Duration::from_micros(microseconds);
         let mut state = bucket.state();
@@ -238,12 +294,49 @@ impl SharedRates {
         true
     }
 
+    /// Asks Redis for what is needed of a key, and charges the debt of this process; `None` if Redis does not answer.
+    async fn ask(&self, quota: &Quota, bucket: &Bucket, asked: [u64; 4]) -> Option<Leased> {
+        let owed = bucket.state().debt;
+        let ahead = bucket.own.ahead(self.since_start(Instant::now()));
+        let debt = owed.time(quota, ahead).as_micros();
+        let interval = quota.interval.max(Duration::from_millis(1)).as_micros();
+        let [interval, debt] = [interval, debt].map(|time| u64::try_from(time).unwrap_or(u64::MAX));
+        let [need, least, most, part] = asked;
+        let arguments = vec![quota.capacity, interval, need, least, most, part, debt];
+        let answer = self.store.run(&LEASE, &bucket.key, arguments).await;
+        let leased: Leased = answer.ok()?;
+        let mut state = bucket.state();
+        state.debt.units = state.debt.units.saturating_sub(owed.units);
+        drop(state);
+        if leased.3 > 0 {
+            self.store.replaced(&bucket.key);
+        }
+        Some(leased)
+    }
+
+    /// Charges the debts of all keys, also of those that no request asks for any more, without waiting for it.
+    fn settle(&self) {
+        let debtors = self.debtors.take_all();
+        if debtors.is_empty() {
+            return;
+        }
+        let rates = self.clone();
+        self.store.spawn(async move {
+            for Debtor { bucket, quota } in debtors {
+                let is_owing = bucket.state().debt.units > 0;
+                if is_owing && rates.ask(&quota, &bucket, [0, 0, 0, 1]).await.is_none() {
+                    rates.debtors.add(&bucket, &quota);
+                }
+            }
+        });
+    }
+
     /// Takes from this process' share.
     fn take_alone(
         &self,
         quota: &Quota,
         units: u64,
-        bucket: &Bucket,
+        bucket: &Arc<Bucket>,
     ) -> (Result<Remaining, Remaining>, TakenFrom) {
         let share = Quota {
             capacity: (quota.capacity / self.store.processes()).max(1),
@@ -259,7 +352,15 @@ impl SharedRates {
             .own
             .take(&share, units, self.since_start(Instant::now()));
         let until = match &left {
-            Ok(left) => self.since_start(Instant::now() + left.reset),
+            Ok(left) => {
+                let mut state = bucket.state();
+                if state.debt.units == 0 {
+                    self.debtors.add(bucket, quota);
+                }
+                state.debt.units = state.debt.units.saturating_add(units);
+                state.debt.share = share.capacity;
+                self.since_start(Instant::now() + left.reset)
+            }
             Err(_) => 0,
         };
         (left, TakenFrom::Own(share, until))
@@ -286,8 +387,20 @@ impl SharedRates {
             TakenFrom::Own(share, until) => {
                 let now = self.since_start(now);
                 taken.bucket.own.give_back(&share, units, until, now);
+                let mut state = taken.bucket.state();
+                state.debt.units = state.debt.units.saturating_sub(units);
             }
         }
+    }
+}
+
+impl Debt {
+    /// How much later all of the rate is free, `ahead` nanoseconds being left until all of the share is. What the share has
+    /// given back is given back: of a long outage no more is left than of the last interval.
+    fn time(&self, quota: &Quota, ahead: u64) -> Duration {
+        let part = u128::from(ahead) * u128::from(self.share) / u128::from(quota.capacity);
+        let part = Duration::from_nanos(u64::try_from(part).unwrap_or(u64::MAX));
+        quota.duration(self.units).min(part)
     }
 }
 
@@ -337,5 +450,26 @@ impl Bucket {
             reset: until - now,
         };
         Some((Err(refused), TakenFrom::Leased(now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_debt_is_what_was_taken_and_has_not_come_free_yet() {
+        let quota = Quota {
+            capacity: 100,
+            interval: Duration::from_secs(10),
+        };
+        // Half of the rate: what takes the share two seconds takes all one.
+        let debt = Debt {
+            units: 30,
+            share: 50,
+        };
+        let time = |seconds: u64| debt.time(&quota, seconds * 1_000_000_000).as_secs();
+        assert_eq!([0, 2, 6, 10].map(time), [0, 1, 3, 3]);
+        assert_eq!(Debt::default().time(&quota, u64::MAX), Duration::ZERO);
     }
 }

@@ -3,10 +3,10 @@
 use std::{
     fmt,
     sync::{
-        Arc, LazyLock,
+        Arc, LazyLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use redis::{AsyncCommands, FromRedisValue, RedisResult, Script};
@@ -27,15 +27,27 @@ const PAUSE: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// After how many seconds without that it is not.
 const GONE_SECONDS: u64 = 5;
+/// Where that is kept.
+const PROCESSES_KEY: &str = "processes";
+/// How often values that are of no use are reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+/// The code of what Redis answers where a value is of another type than asked for.
+const WRONG_TYPE: &str = "WRONGTYPE";
 
-/// Says that a process is there, and gives how many are.
+/// Says that a process is there, and gives how many are, and whether something else lay there and was replaced.
 static PROCESSES: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local now = tonumber(redis.call('TIME')[1])
-redis.call('ZADD', KEYS[1], now, ARGV[1])
+local added = redis.pcall('ZADD', KEYS[1], now, ARGV[1])
+local replaced = type(added) == 'table'
+if replaced then
+  if not string.find(added.err, 'WRONGTYPE', 1, true) then return added end
+  redis.call('EXPIRE', KEYS[1], 0)
+  redis.call('ZADD', KEYS[1], now, ARGV[1])
+end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
 redis.call('EXPIRE', KEYS[1], 60)
-return redis.call('ZCARD', KEYS[1])",
+return {redis.call('ZCARD', KEYS[1]), replaced and 1 or 0}",
     )
 });
 
@@ -48,6 +60,8 @@ struct Shared {
     /// Wakes who looks for it.
     lost: Notify,
     processes: AtomicU64,
+    /// When a value that is of no use was reported last.
+    reported: std::sync::Mutex<Option<Instant>>,
 }
 
 /// Redis, from any thread. Dropped with its last clone.
@@ -83,6 +97,7 @@ impl Store {
             is_away: AtomicBool::new(false),
             lost: Notify::new(),
             processes: AtomicU64::new(1),
+            reported: std::sync::Mutex::default(),
         });
         let (stop, stopped) = oneshot::channel();
         let beating = Arc::clone(&shared);
@@ -119,11 +134,24 @@ impl Store {
         self.shared.is_away.load(Ordering::Relaxed)
     }
 
-    /// What lies at a key. Waits for no longer than the timeout.
+    /// The text at a key; anything else counts as nothing. Waits for no longer than the timeout.
     pub async fn get(&self, key: &str) -> Result<Option<String>, StoreError> {
-        let key = self.shared.key(key);
-        let ask = move |mut connection: Connection| async move { connection.get(key).await };
-        self.ask(ask).await
+        let wanted = self.shared.key(key);
+        let ask = move |mut connection: Connection| async move {
+            match connection.get::<_, Option<Vec<u8>>>(wanted).await {
+                Err(error) if error.code() == Some(WRONG_TYPE) => Ok(Some(Vec::new())),
+                found => found,
+            }
+        };
+        let Some(found) = self.ask(ask).await? else {
+            return Ok(None);
+        };
+        let text = String::from_utf8(found).ok();
+        let text = text.filter(|text| !text.is_empty());
+        if text.is_none() {
+            self.shared.unusable(key);
+        }
+        Ok(text)
     }
 
     /// Lays something at a key, to be kept for so long, without waiting for it.
@@ -148,6 +176,11 @@ impl Store {
         let key = self.shared.key(key);
         let ask = move |connection| invoke(script, key, arguments, connection);
         self.ask(ask).await
+    }
+
+    /// Reports that a value at a key was of no use, and was replaced.
+    pub(crate) fn replaced(&self, key: &str) {
+        self.shared.unusable(key);
     }
 
     /// Asks on the thread of the store.
@@ -220,6 +253,21 @@ impl Shared {
         }
     }
 
+    /// Reports a value that is of no use. The others are as good as before, so Redis is not away.
+    fn unusable(&self, key: &str) {
+        let now = Instant::now();
+        let mut last = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| now - last >= REPORT_INTERVAL) {
+            *last = Some(now);
+            let key = self.key(key);
+            tracing::warn!(
+                key,
+                "the value at this key of Redis is not one that the gateway writes: it is replaced; keep others from \
+                 writing to `store.redis.namespace`"
+            );
+        }
+    }
+
     async fn is_lost(&self, error: &StoreError) {
         if !self.is_away.swap(true, Ordering::Relaxed) {
             tracing::warn!(%error, "Redis does not answer: this process goes on without it, and looks for it");
@@ -248,13 +296,24 @@ impl Shared {
     /// Says that this process is there, and looks for Redis while it is away.
     async fn heartbeat(&self) {
         let id = random_id();
+        let mut returned: Option<Instant> = None;
         loop {
-            let key = self.key("processes");
+            let key = self.key(PROCESSES_KEY);
             let arguments = vec![id, GONE_SECONDS];
             let ask = |connection| invoke(&PROCESSES, key, arguments, connection);
-            match self.try_ask::<u64, _>(ask).await {
-                Ok(found) => {
-                    self.processes.store(found, Ordering::Relaxed);
+            match self.try_ask::<(u64, u64), _>(ask).await {
+                Ok((found, replaced)) => {
+                    let is_back = self.is_away.load(Ordering::Relaxed);
+                    returned = returned.filter(|_| !is_back).or(is_back.then(Instant::now));
+                    // Others may not have found it again yet.
+                    let is_recent = |at: Instant| at.elapsed().as_secs() <= GONE_SECONDS;
+                    match returned.is_some_and(is_recent) {
+                        true => self.processes.fetch_max(found, Ordering::Relaxed),
+                        false => self.processes.swap(found, Ordering::Relaxed),
+                    };
+                    if replaced > 0 {
+                        self.unusable(PROCESSES_KEY);
+                    }
                     if self.is_away.swap(false, Ordering::Relaxed) {
                         tracing::info!("Redis answers again");
                     }

@@ -84,6 +84,114 @@ fn a_server_that_stands_still_is_waited_for_once() {
     assert!(wait(one.take(1, &quota, 1)).is_some());
 }
 
+/// Found by a reviewer: what was let pass without the server was free once more when it came back with all that it knew.
+#[test]
+fn what_passes_while_the_server_stands_still_is_charged_when_it_goes_on() {
+    let Some(server) = Server::start(free_port(), &[]) else {
+        return left_out(MISSING);
+    };
+    let mut options = options(vec![server.url()]);
+    options.timeout = Duration::from_millis(500);
+    let one = || Process::new(options.clone()).connected();
+    let processes = [one(), one()];
+    processes.iter().for_each(|process| {
+        while process.store.processes() < 2 {
+            std::thread::yield_now();
+        }
+    });
+    let mut quota = quota(1_000, 1);
+    quota.interval = Duration::from_millis(500);
+    passed(&processes, 4_000, quota);
+    server.signal("-STOP");
+    processes.iter().for_each(|process| process.until(true));
+    // All of it comes free twice meanwhile, and is taken.
+    let (started, mut all) = (Instant::now(), 0);
+    while started.elapsed() < quota.interval * 2 {
+        all += passed(&processes, 200, quota);
+    }
+    server.signal("-CONT");
+    while processes.iter().any(|process| process.store.is_away()) {
+        all += passed(&processes, 200, quota);
+    }
+    all += passed(&processes, 4_000, quota);
+    let by_time = quota.capacity * started.elapsed().as_millis() as u64 / 500;
+    // A tenth of the rate may be leased by each.
+    let bound = quota.capacity + by_time + 200;
+    assert!(all <= bound, "{all} of {bound}");
+}
+
+#[test]
+fn a_debt_is_charged_whoever_asks_next() {
+    let Some(server) = Server::start(free_port(), &[]) else {
+        return left_out(MISSING);
+    };
+    let mut options = options(vec![server.url()]);
+    options.timeout = Duration::from_millis(500);
+    let one = Process::new(options).connected();
+    let quota = quota(1_000, 36_000);
+    server.signal("-STOP");
+    one.until(true);
+    assert!(wait(one.take(7, &quota, 600)).is_some());
+    server.signal("-CONT");
+    one.until(false);
+    // Another key: the first one is charged nevertheless.
+    assert!(wait(one.take(8, &quota, 1)).is_some());
+    let since = Instant::now();
+    while server.tell(&["exists", "test:rate:7"]).trim() != "1" {
+        assert!(
+            since.elapsed() < Duration::from_secs(60),
+            "it is not charged"
+        );
+    }
+    let other = Process::at(server.url()).connected();
+    assert!(wait(other.take(7, &quota, 401)).is_none());
+    assert!(wait(other.take(7, &quota, 399)).is_some());
+}
+
+/// Found by a reviewer: one such value had all rates and documents count as if Redis were away.
+#[test]
+fn a_value_of_another_kind_concerns_its_key_alone() {
+    let Some(server) = Server::start(free_port(), &[]) else {
+        return left_out(MISSING);
+    };
+    server.tell(&["set", "test:processes", "text"]);
+    server.tell(&["rpush", "test:document:a", "list"]);
+    let one = Process::at(server.url()).connected();
+    let other = Process::at(server.url()).connected();
+    while [&one, &other].map(|process| process.store.processes()) != [2, 2] {
+        std::thread::yield_now();
+    }
+    let quota = quota(100, 36_000);
+    let values = [
+        &["rpush", "KEY", "list"][..],
+        &["set", "KEY", "abc"],
+        &["set", "KEY", "nan"],
+        &["set", "KEY", "inf"],
+        &["set", "KEY", "1e308"],
+        &["set", "KEY", "99999999999999999"],
+        &["set", "KEY", "\u{7f}\u{1} \u{ff}"],
+        &["set", "KEY", ""],
+    ];
+    for (nth, value) in values.iter().enumerate() {
+        let (id, key) = (nth as u64, format!("test:rate:{nth}"));
+        let value = value.iter().map(|word| word.replace("KEY", &key));
+        let words: Vec<String> = value.collect();
+        server.tell(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        // What was taken is not known: all of it.
+        assert!(wait(one.take(id, &quota, 1)).is_none(), "{words:?}");
+        assert_eq!(server.tell(&["type", &key]).trim(), "string");
+        let left = server.tell(&["pttl", &key]);
+        let left: i64 = left.trim().parse().unwrap();
+        assert!((35_000_000..=36_000_001).contains(&left), "{left}");
+    }
+    assert!(wait(one.take(100, &quota, 1)).is_some());
+    assert_eq!(wait(one.store.get("document:a")).unwrap(), None);
+    one.store
+        .put("document:a", "{ a }".to_owned(), Duration::from_secs(600));
+    while wait(one.store.get("document:a")).unwrap().as_deref() != Some("{ a }") {}
+    assert!(!one.store.is_away() && !other.store.is_away());
+}
+
 #[test]
 fn a_server_that_is_full_is_gone_on_without() {
     let Some(server) = Server::start(free_port(), &["--maxmemory-policy", "noeviction"]) else {
