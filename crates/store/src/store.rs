@@ -307,10 +307,11 @@ impl Shared {
                     returned = returned.filter(|_| !is_back).or(is_back.then(Instant::now));
                     // Others may not have found it again yet.
                     let is_recent = |at: Instant| at.elapsed().as_secs() <= GONE_SECONDS;
-                    match returned.is_some_and(is_recent) {
-                        true => self.processes.fetch_max(found, Ordering::Relaxed),
-                        false => self.processes.swap(found, Ordering::Relaxed),
-                    };
+                    if returned.is_some_and(is_recent) {
+                        self.processes.fetch_max(found, Ordering::Relaxed);
+                    } else {
+                        self.processes.store(found, Ordering::Relaxed);
+                    }
                     if replaced > 0 {
                         self.unusable(PROCESSES_KEY);
                     }
