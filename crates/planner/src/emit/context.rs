@@ -3,9 +3,9 @@
 //! Each becomes a variable of the request, named after the argument's coordinate. Which object fills it, and from which
 //! slot, is part of the look-up; records with different values are looked up by different requests.
 
-use ogive_federation::SubgraphId;
+use ogive_federation::{FieldSetId, SubgraphId};
 use ogive_operation::CondId;
-use ogive_plan::{ContextValue, Gate, Lookup};
+use ogive_plan::{ContextValue, Gate, Lookup, Representation};
 use ogive_schema::FieldId;
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         output::layout_id,
         plan_cond,
     },
-    tree::{Fact, FactId},
+    tree::{Fact, FactId, NodeId},
 };
 
 impl Emitter<'_> {
@@ -41,6 +41,49 @@ impl Emitter<'_> {
             text.push_str(&self.context_variable(fact.field, &arg.name));
         }
         text.push(')');
+    }
+
+    /// Facts in groups, each with its representations, so that an object without a value from above that some facts need is
+    /// still asked for the others.
+    pub(super) fn split_by_contexts(
+        &mut self,
+        id: VisitId,
+        facts: Vec<FactId>,
+        representations: Vec<Representation>,
+    ) -> Vec<(Vec<FactId>, Vec<Representation>)> {
+        let tree = self.tree;
+        if tree.graph().contexts.is_empty() {
+            return vec![(facts, representations)];
+        }
+        let subgraph = SubgraphId(self.schedule.visits[id].subgraph);
+        let needed = |fact: FactId| {
+            let fact = &tree.facts[fact];
+            let source = tree.graph().field_source(fact.field, subgraph);
+            let requires = fact.requires.iter().filter(|r| r.subgraph == subgraph);
+            let contexts = requires.flat_map(|r| &r.contexts).filter(|context| {
+                let arg = source.and_then(|source| source.context_args.get(context.arg));
+                arg.is_some_and(|arg| arg.ty.ends_with('!'))
+            });
+            let values = contexts.map(|context| (context.node, context.fields));
+            values.collect::<Vec<_>>()
+        };
+        let mut groups: Vec<(Vec<(NodeId, FieldSetId)>, Vec<FactId>)> = Vec::new();
+        for fact in facts {
+            let needed = needed(fact);
+            match groups.iter_mut().find(|(values, _)| *values == needed) {
+                Some((_, group)) => group.push(fact),
+                None => groups.push((needed, vec![fact])),
+            }
+        }
+        let is_whole = groups.len() == 1;
+        let groups = groups.into_iter().map(|(_, group)| {
+            let representations = match is_whole {
+                true => representations.clone(),
+                false => self.representations(id, &group),
+            };
+            (group, representations)
+        });
+        groups.collect()
     }
 
     /// Where the variables of an entry that brings these facts get their values.

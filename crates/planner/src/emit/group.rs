@@ -160,7 +160,11 @@ impl Emitter<'_> {
         let place = node.place;
         let types = node.types.intersection(&self.possible[place]);
         let several = self.possible[place].len() > 1 || self.tree.may_be_untold(place);
-        for (facts, representations) in self.representable_groups(id) {
+        let groups = self.representable_groups(id).into_iter();
+        let groups: Vec<_> = groups
+            .flat_map(|(facts, whole)| self.split_by_contexts(id, facts, whole))
+            .collect();
+        for (facts, representations) in groups {
             let mut wanted = self.pool.wanted.pop().unwrap_or_default();
             wanted.extend(facts.iter().map(|f| (id, *f)));
             let Selected {

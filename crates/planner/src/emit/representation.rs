@@ -42,7 +42,7 @@ impl Emitter<'_> {
     }
 
     /// One representation per key the entry may use.
-    fn representations(&mut self, id: VisitId, facts: &[FactId]) -> Vec<Representation> {
+    pub(super) fn representations(&mut self, id: VisitId, facts: &[FactId]) -> Vec<Representation> {
         let visit = &self.schedule.visits[id];
         let node = visit.node;
         let mut nodes: &[NodeId] = &self.tree.nodes[node].unites;
