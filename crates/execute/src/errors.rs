@@ -3,11 +3,11 @@
 //! Errors are collected while fetches complete in any order, and written in the order of the plan's fetches, so that
 //! the response does not depend on timing. Each of them is noted for operators, too ([`crate::failure_report`]).
 
-use std::cell::Cell;
+use std::{cell::Cell, cmp::Reverse};
 
 use ogive_base::{FastSet, id::Id as _};
 use ogive_failure::{ErrorCode, codes};
-use ogive_plan::{Plan, ShapeId};
+use ogive_plan::{FetchId, Plan, ShapeId, SlotIndex};
 
 use crate::{
     error_rules::{ErrorRules, ShownError},
@@ -50,11 +50,45 @@ pub(crate) enum Stage {
     Respond,
 }
 
+/// An error that the response will have.
+#[derive(Debug)]
+struct Listed<'p> {
+    stage: Stage,
+    error: GraphqlError<'p>,
+    /// The error before rules rewrote it; `None` if there are no rules.
+    original: Option<Box<GraphqlError<'p>>>,
+    /// Whether it had a place, which turned out to have a value.
+    lost_place: bool,
+}
+
+impl Listed<'_> {
+    /// Whether it says that two subgraphs do not agree about a list.
+    fn is_mismatch(&self) -> bool {
+        // A rule may have given it another code.
+        let own = self.original.as_deref().unwrap_or(&self.error);
+        own.code == codes::SUBREQUEST_LIST_MISMATCH.as_str()
+    }
+}
+
+/// Why a place may be null.
+pub(crate) struct Wanted<'a, 'p> {
+    pub(crate) plan: &'p Plan,
+    /// How near each fetch is: 0 for those that were to bring the value, 1 for those that they waited for, and so on; `None`
+    /// for all others.
+    pub(crate) fetches: &'a [Option<u32>],
+    /// Whether only an error without a known place can be why.
+    pub(crate) only_unplaced: bool,
+    /// Whether an error that has no path may get one, as it was not sent yet.
+    pub(crate) may_move: bool,
+}
+
 /// The errors so far, at most as many as the limit allows.
 #[derive(Debug)]
 pub(crate) struct Errors<'p> {
-    list: Vec<(Stage, GraphqlError<'p>)>,
+    list: Vec<Listed<'p>>,
     max: usize,
+    /// Places at which one failure is told.
+    places_max: usize,
     left_out: usize,
     /// Every path of the list and every prefix of one; built when first asked for.
     reported: Option<FastSet<Path<'p>>>,
@@ -66,6 +100,8 @@ pub(crate) struct Errors<'p> {
     looked_at: Cell<u64>,
     /// What clients are told instead.
     rules: Option<(&'p dyn ErrorRules, &'p Plan)>,
+    /// Slots that are null because of an error of a subgraph, which says so.
+    null_slots: FastSet<(RecordId, SlotIndex)>,
 }
 
 impl<'p> Errors<'p> {
@@ -73,12 +109,14 @@ impl<'p> Errors<'p> {
         Errors {
             list: Vec::new(),
             max: limits.errors_max,
+            places_max: limits.failure_paths_max,
             left_out: 0,
             reported: None,
             news: Vec::new(),
             of_objects: Vec::new(),
             looked_at: Cell::new(0),
             rules: None,
+            null_slots: FastSet::default(),
         }
     }
     /// The same by rules for what clients are told.
@@ -98,6 +136,15 @@ impl<'p> Errors<'p> {
         self.looked_at.set(self.looked_at.get() + 1);
     }
 
+    /// Notes that an error says why a slot is null.
+    pub(crate) fn note_null(&mut self, record: RecordId, slot: SlotIndex) {
+        self.null_slots.insert((record, slot));
+    }
+    /// The slots of which that was noted; nothing if there is no error at all.
+    pub(crate) fn null_slots(&self) -> Option<&FastSet<(RecordId, SlotIndex)>> {
+        (self.total() > 0).then_some(&self.null_slots)
+    }
+
     /// What there is now, to go back to.
     pub(crate) fn mark(&self) -> ErrorMark {
         ErrorMark {
@@ -107,8 +154,11 @@ impl<'p> Errors<'p> {
             of_objects: self.of_objects.len(),
         }
     }
-    /// Forgets the errors since `mark`. Not after the first question whether something is explained.
+    /// Forgets the errors since `mark`.
     pub(crate) fn roll_back(&mut self, mark: ErrorMark) {
+        if mark.listed < self.list.len() {
+            self.reported = None;
+        }
         self.list.truncate(mark.listed);
         self.left_out = mark.left_out;
         self.news.truncate(mark.news);
@@ -153,19 +203,36 @@ impl<'p> Errors<'p> {
         FailureRecord::note(&mut self.news, error, places);
     }
 
-    pub(crate) fn push(&mut self, stage: Stage, mut error: GraphqlError<'p>) {
+    pub(crate) fn push(&mut self, stage: Stage, error: GraphqlError<'p>) {
         self.note(&error, 1);
+        self.add(stage, error);
+    }
+
+    /// Adds an error that operators know.
+    fn add(&mut self, stage: Stage, error: GraphqlError<'p>) {
         if self.is_full() {
             self.left_out += 1;
             return;
         }
-        if let Some((rules, plan)) = self.rules {
-            rewrite(rules, plan, stage, &mut error);
-        }
-        if let (Some(reported), Some(path)) = (&mut self.reported, &error.path) {
+        let listed = self.ruled_by(stage, error);
+        if let (Some(reported), Some(path)) = (&mut self.reported, &listed.error.path) {
             add_prefixes(reported, path);
         }
-        self.list.push((stage, error));
+        self.list.push(listed);
+    }
+    /// An error as rules for what clients are told rewrite it.
+    fn ruled_by(&self, stage: Stage, mut error: GraphqlError<'p>) -> Listed<'p> {
+        let original = self.rules.map(|(rules, plan)| {
+            let original = Box::new(error.clone());
+            rewrite(rules, plan, stage, &mut error);
+            original
+        });
+        Listed {
+            stage,
+            error,
+            original,
+            lost_place: false,
+        }
     }
 
     /// Whether an error lies at or below `path`.
@@ -174,7 +241,7 @@ impl<'p> Errors<'p> {
         self.reported
             .get_or_insert_with(|| {
                 let mut reported = FastSet::default();
-                for path in list.iter().filter_map(|(_, error)| error.path.as_ref()) {
+                for path in list.iter().filter_map(|listed| listed.error.path.as_ref()) {
                     add_prefixes(&mut reported, path);
                 }
                 reported
@@ -182,59 +249,130 @@ impl<'p> Errors<'p> {
             .contains(path)
     }
 
+    /// Sees to it that an error tells why a place is null, given the fetches that were to bring it and those that they
+    /// waited for: the likeliest error of the nearest of them is told there, too. Says whether there is one.
+    pub(crate) fn explain(&mut self, path: Path<'p>, wanted: &Wanted<'_, 'p>) -> bool {
+        if self.explains(&path) {
+            return true;
+        }
+        let likely = self.list.iter().enumerate().filter_map(|(at, listed)| {
+            if wanted.only_unplaced && !listed.error.is_unplaced {
+                return None;
+            }
+            let nearness = wanted
+                .fetches
+                .get(fetch_of(wanted.plan, listed.stage)?.index())?;
+            let theirs = listed.error.path.as_deref().unwrap_or_default();
+            let shared = theirs.iter().zip(&path).take_while(|(a, b)| a == b);
+            Some(((*nearness)?, Reverse(shared.count()), listed.stage, at))
+        });
+        let Some((.., at)) = likely.min() else {
+            return false;
+        };
+        // A list that stays without some of what is in it is explained as a whole.
+        let told = self.list[at].error.path.as_deref();
+        if self.list[at].is_mismatch() && told.is_some_and(|told| path.starts_with(told)) {
+            return true;
+        }
+        if wanted.may_move && self.list[at].error.path.is_none() {
+            // It says nothing of a place yet.
+            let listed = self.list.remove(at);
+            let original = listed.original.map_or(listed.error, |original| *original);
+            let listed = self.ruled_by(listed.stage, original.at(path));
+            if let (Some(reported), Some(path)) = (&mut self.reported, &listed.error.path) {
+                add_prefixes(reported, path);
+            }
+            self.list.insert(at, listed);
+            return true;
+        }
+        let Listed {
+            stage,
+            error,
+            original,
+            ..
+        } = &self.list[at];
+        let alike = |other: &&Listed<'p>| other.error.is_alike(error);
+        if self.is_full() || self.list.iter().filter(alike).count() >= self.places_max {
+            // That is told once, as there is no more room for it than for the error.
+            self.left_out = self.left_out.max(1);
+            return true;
+        }
+        let mut again = original.as_deref().unwrap_or(error).clone();
+        let fetch = fetch_of(wanted.plan, *stage);
+        let asked = fetch.and_then(|id| wanted.plan.fetches.get(id));
+        again.subgraph = again.subgraph.or(asked.map(|fetch| fetch.subgraph));
+        self.add(Stage::Respond, again.at(path));
+        true
+    }
+
     /// All errors in the order in which they came.
     pub(crate) fn list(&self) -> impl Iterator<Item = (Stage, &GraphqlError<'p>)> {
-        self.list.iter().map(|(stage, error)| (*stage, error))
+        self.list.iter().map(|listed| (listed.stage, &listed.error))
     }
 
     /// Takes the paths of errors away that lead to a value after all; but for those of a list that stays without some of
     /// what is in it.
     pub(crate) fn forget_paths(&mut self, has_value: impl Fn(&[PathStep<'p>]) -> bool) {
         self.reported = None;
-        for (_, error) in &mut self.list {
-            let is_mismatch = |code: &str| code == codes::SUBREQUEST_LIST_MISMATCH.as_str();
-            // A rule may have given it another code.
-            let stays =
-                is_mismatch(&error.code) || error.own_code.as_deref().is_some_and(is_mismatch);
-            if !stays && error.path.as_deref().is_some_and(&has_value) {
-                error.path = None;
+        for listed in &mut self.list {
+            if !listed.is_mismatch() && listed.error.path.as_deref().is_some_and(&has_value) {
+                listed.error.path = None;
+                listed.lost_place = true;
+            }
+        }
+    }
+    /// Takes errors away that have lost their place, where others say the same.
+    pub(crate) fn drop_repeated(&mut self) {
+        for at in (0..self.list.len()).rev() {
+            let error = &self.list[at].error;
+            let mut others = self.list.iter().enumerate();
+            if self.list[at].lost_place
+                && others.any(|(other, listed)| other != at && listed.error.is_alike(error))
+            {
+                self.list.remove(at);
             }
         }
     }
 
     /// Appends the `errors` array.
     pub(crate) fn write(&mut self, out: &mut Vec<u8>) {
-        self.list.sort_by_key(|(stage, _)| *stage);
+        self.list.sort_by_key(|listed| listed.stage);
         if self.left_out > 0 {
             let message = format!("{} further errors are left out.", self.left_out);
-            self.list.push((
-                Stage::Respond,
-                GraphqlError::new(codes::ERRORS_TRUNCATED, message),
-            ));
+            self.list.push(Listed {
+                stage: Stage::Respond,
+                error: GraphqlError::new(codes::ERRORS_TRUNCATED, message),
+                original: None,
+                lost_place: false,
+            });
         }
         out.push(b'[');
-        for (i, (_, error)) in self.list.iter().enumerate() {
+        for (i, listed) in self.list.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
-            error.write(out);
+            listed.error.write(out);
         }
         out.push(b']');
     }
 }
 
-/// Lets rules say what clients are told of an error.
-fn rewrite(rules: &dyn ErrorRules, plan: &Plan, stage: Stage, error: &mut GraphqlError<'_>) {
-    let fetch = match stage {
-        Stage::Fetch(rank) => Some(Source::of_rank(rank).fetch()),
-        Stage::Respond => None,
+/// The fetch of the plan that an error is of.
+fn fetch_of(plan: &Plan, stage: Stage) -> Option<FetchId> {
+    let Stage::Fetch(rank) = stage else {
+        return None;
     };
+    let id = Source::of_rank(rank).fetch();
     // Those that are prefetched come after the fetches.
-    let whole = fetch.and_then(|id| match id.index().checked_sub(plan.fetches.len()) {
+    match id.index().checked_sub(plan.fetches.len()) {
         Some(at) => plan.reusable().prefetches.get(at).map(|part| part.fetch),
         None => Some(id),
-    });
-    let asked = whole.and_then(|id| plan.fetches.get(id));
+    }
+}
+
+/// Lets rules say what clients are told of an error.
+fn rewrite(rules: &dyn ErrorRules, plan: &Plan, stage: Stage, error: &mut GraphqlError<'_>) {
+    let asked = fetch_of(plan, stage).and_then(|id| plan.fetches.get(id));
     let subgraph = error.subgraph.or(asked.map(|fetch| fetch.subgraph));
     let subgraph = subgraph.and_then(|at| plan.subgraphs.get(at as usize));
     let path = error.path.as_deref().unwrap_or_default();
@@ -243,7 +381,6 @@ fn rewrite(rules: &dyn ErrorRules, plan: &Plan, stage: Stage, error: &mut Graphq
         PathStep::Index(_) => None,
     });
     let keys: Vec<&str> = keys.collect();
-    let own_code = error.code.clone();
     let mut shown = ShownError {
         subgraph: subgraph.map(|name| &**name),
         path: &keys,
@@ -255,9 +392,6 @@ fn rewrite(rules: &dyn ErrorRules, plan: &Plan, stage: Stage, error: &mut Graphq
     rules.rewrite(&mut shown);
     if !shown.names_service {
         error.service = None;
-    }
-    if error.own_code.is_none() && own_code != error.code {
-        error.own_code = Some(own_code);
     }
 }
 

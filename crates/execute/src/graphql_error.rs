@@ -36,6 +36,8 @@ pub(crate) struct GraphqlError<'p> {
     pub(crate) subgraph: Option<u32>,
     /// Whether the subgraph reported it itself.
     pub(crate) is_reported: bool,
+    /// Whether it may be why anything of its answer is null: the subgraph did not say where it belongs.
+    pub(crate) is_unplaced: bool,
 }
 
 impl<'p> GraphqlError<'p> {
@@ -51,7 +53,12 @@ impl<'p> GraphqlError<'p> {
             value: None,
             subgraph: None,
             is_reported: false,
+            is_unplaced: false,
         }
+    }
+    /// Whether another one says the same, wherever it is.
+    pub(crate) fn is_alike(&self, other: &GraphqlError<'_>) -> bool {
+        self.code == other.code && self.message == other.message && self.service == other.service
     }
     pub(crate) fn at(mut self, path: Path<'p>) -> Self {
         self.path = (!path.is_empty()).then_some(path);

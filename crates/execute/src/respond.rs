@@ -7,7 +7,7 @@
 //!
 //! Start here for: [`respond`] (entry), `put_null` (null propagation), `put_leaves` (lists of leaves).
 
-use std::{borrow::Cow, cell::Cell, ops::Range};
+use std::{borrow::Cow, cell::Cell, ops::Range, rc::Rc};
 
 use bytes::Bytes;
 use ogive_base::FastMap;
@@ -119,6 +119,7 @@ pub(crate) fn respond_counted(input: Respond<'_, '_>, costs: &OutputCosts) -> Re
 #[inline(always)]
 fn respond_with<V: Filter>(mut input: Respond<'_, '_>, filter: V) -> (Responded, Option<V>) {
     forget_paths(&mut input);
+    input.errors.drop_repeated();
     let out = Output::new(input.store);
     let mut emit = Emit::new(input, out, filter);
     let mut is_whole = true;
@@ -175,6 +176,10 @@ struct Emit<'e, 'p, V> {
     /// Room to compare them in.
     compared: Vec<(RecordId, RecordId)>,
     tells_service: &'e dyn Fn(u32) -> bool,
+    /// Whether anything failed before this was written.
+    has_failures: bool,
+    /// Which fetches bring which slot, of those that were looked for.
+    wanted: FastMap<(LayoutId, SlotIndex), Rc<[Option<u32>]>>,
     /// Which subgraph answers which slot, of those that were looked for.
     blamed: Vec<(LayoutId, SlotIndex, Option<u32>)>,
     filter: V,
@@ -227,9 +232,29 @@ enum Frame<'p> {
     },
 }
 
-/// A value that turned out to be null; `explained` if an error says why.
-struct Null {
-    explained: bool,
+/// A value that turned out to be null.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Null {
+    /// It was answered so, or is so by the schema.
+    Answered,
+    /// Nothing was answered.
+    Absent,
+    /// A request that was to bring it failed.
+    Failed,
+    /// An object whose type would have been told by a request that failed, and its place.
+    Untold(LayoutId),
+    /// An error was added that says why.
+    Reported,
+}
+
+impl Null {
+    fn of(value: Value) -> Self {
+        match value {
+            Value::Failed => Null::Failed,
+            Value::Absent => Null::Absent,
+            _ => Null::Answered,
+        }
+    }
 }
 
 impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
@@ -241,6 +266,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             store: input.store,
             conditions: input.conditions,
             locals: input.locals,
+            has_failures: input.errors.total() > 0,
             errors: input.errors,
             out,
             // The object of the operation at least.
@@ -253,6 +279,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             differences: 0,
             compared: Vec::new(),
             tells_service: input.tells_service,
+            wanted: FastMap::default(),
             blamed: Vec::new(),
             filter,
             is_null: false,
@@ -425,12 +452,12 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             }
             OutSource::Typename => match ty.and_then(|ty| self.plan.types.get(ty)) {
                 Some(name) => write_string(self.out.text(), name),
-                None => self.put_null(Null { explained: false }),
+                None => self.put_null(Null::Answered),
             },
-            OutSource::Null => self.put_null(Null { explained: false }),
+            OutSource::Null => self.put_null(Null::Answered),
             OutSource::Local(index) => match self.locals.get(index as usize) {
                 Some(value) if &**value != b"null" => self.out.literal(value),
-                _ => self.put_null(Null { explained: false }),
+                _ => self.put_null(Null::Answered),
             },
         }
     }
@@ -457,9 +484,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                 }
                 self.out.put(range);
             }
-            value => self.put_null(Null {
-                explained: value == Value::Failed,
-            }),
+            value => self.put_null(Null::of(value)),
         }
     }
 
@@ -491,7 +516,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         if is_refused {
             return self.put_refused();
         }
-        let explained = match state {
+        let failed = match state {
             TypeState::Known(_) => return self.open_object(record, id),
             TypeState::Unknown => false,
             TypeState::Failed | TypeState::Rejected => true,
@@ -499,14 +524,15 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         if !lacks_type(self.store, self.conditions, record) {
             return self.open_object(record, id);
         }
-        if !explained {
-            self.filter.untold();
+        if failed {
+            return self.put_null(Null::Untold(id));
         }
-        if !explained && (self.only_counts() || !self.is_explained()) {
+        self.filter.untold();
+        if self.only_counts() || !self.is_explained() {
             let message = || Cow::Borrowed("The object's concrete type is unknown.");
             self.push_error(codes::SUBREQUEST_UNEXPECTED_TYPE, message, &[], None);
         }
-        self.put_null(Null { explained: true });
+        self.put_null(Null::Reported);
     }
 
     /// Writes null for what the caller may not see.
@@ -514,7 +540,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         self.nulls += 1;
         let message = || Cow::Borrowed("Unauthorized field or type");
         self.push_error(codes::UNAUTHORIZED_FIELD_OR_TYPE, message, &[], None);
-        self.put_null(Null { explained: true });
+        self.put_null(Null::Reported);
     }
 
     #[inline(always)]
@@ -603,7 +629,12 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
     /// Writes null at the current position, or, where that is not allowed, instead of the nearest ancestor where it
     /// is.
     fn put_null(&mut self, null: Null) {
-        let mut explained = null.explained;
+        let mut explained = match null {
+            Null::Reported => true,
+            Null::Answered => false,
+            Null::Absent if !self.may_be_null() => false,
+            _ => self.has_failures && self.explain_failure(null),
+        };
         loop {
             if !V::WHOLE && self.frames.len() < self.filter.base() {
                 self.is_null = true;
@@ -632,6 +663,12 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                 self.filter.take_back();
             }
         }
+    }
+
+    /// Whether null is a value of what is written.
+    fn may_be_null(&self) -> bool {
+        let position = self.position();
+        position.is_none_or(|(field, layer)| !field.wrapping.layer_is_non_null(layer))
     }
 
     /// The field being written and the layer of its wrapping that the innermost frame is at.
@@ -663,7 +700,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                     let before = self.filter.mark();
                     let written = self
                         .put_leaves(field, kind, raw)
-                        .unwrap_or(Err(Null { explained: false }));
+                        .unwrap_or(Err(Null::Answered));
                     if written.is_err() {
                         self.filter.reset(before);
                     }
@@ -678,9 +715,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                 }
                 self.put_scalar(kind, raw, &[])
             }
-            value => Err(Null {
-                explained: value == Value::Failed,
-            }),
+            value => Err(Null::of(value)),
         }
     }
 
@@ -695,7 +730,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             Cow::Owned(format!("The subgraph's value is not of type {ty}."))
         };
         self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, open, Some(raw));
-        Err(Null { explained: true })
+        Err(Null::Reported)
     }
 
     /// Writes a list of leaves, nested as the field's wrapping says. The outer `Err` cannot happen, for the text was
@@ -717,7 +752,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
             let kind_found = scanner.peek()?;
             let written = if kind_found == Kind::Null {
                 scanner.null()?;
-                Err(Null { explained: false })
+                Err(Null::Answered)
             } else if layer == 0 {
                 let range = scanner.skip_value()?;
                 self.put_scalar(kind, &raw[range], &open)
@@ -737,16 +772,16 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                 let value = &raw[scanner.skip_value()?];
                 let message = || Cow::Borrowed("The subgraph did not answer a list.");
                 self.push_error(codes::SUBREQUEST_INVALID_VALUE, message, &open, Some(value));
-                Err(Null { explained: true })
+                Err(Null::Reported)
             };
             if let Err(null) = written {
                 let mut layer = layer;
-                if wrapping.layer_is_non_null(layer) && !null.explained {
+                if wrapping.layer_is_non_null(layer) && null != Null::Reported {
                     self.explain_null(field, &open);
                 }
                 while wrapping.layer_is_non_null(layer) {
                     let Some((start, _)) = open.pop() else {
-                        return Ok(Err(Null { explained: true }));
+                        return Ok(Err(Null::Reported));
                     };
                     while scanner.next_item()? {
                         scanner.skip_value()?;
@@ -760,7 +795,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                     layer += 1;
                 }
                 if open.is_empty() && layer == outermost {
-                    return Ok(Err(Null { explained: true }));
+                    return Ok(Err(Null::Reported));
                 }
                 self.out.literal(b"null");
             }

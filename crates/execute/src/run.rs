@@ -20,7 +20,7 @@ use crate::{
     condition::Conditions,
     errors::Errors,
     failure_report::FailureReport,
-    gather::{FetchPart, Gather, Gathered, gather},
+    gather::{self, FetchPart, Gather, Gathered, gather},
     inflight::InflightFutures,
     limits::{ExecuteLimits, ExecuteOptions, Reuse},
     operation_names::OperationNames,
@@ -28,6 +28,7 @@ use crate::{
     request,
     respond::{Respond, Responded, respond, respond_counted},
     reuse::Entities,
+    scan::fail_fields,
     stop::LimitReached,
     store::{RecordId, RecordList, Source, Store},
     stream_scan::StreamScans,
@@ -325,7 +326,7 @@ impl<'e> Run<'e> {
         let (whole, part) = (self.whole(id), self.part_of_fetch(id));
         let fetch = &self.plan.fetches[whole];
         let reuse = self.reuse_of(fetch.subgraph);
-        let gathered = gather(Gather {
+        let from = &mut Gather {
             store: &self.store,
             conditions: self.conditions,
             id: whole,
@@ -334,7 +335,9 @@ impl<'e> Run<'e> {
             part,
             reuse,
             entities: self.entities.as_mut().filter(|_| reuse != Reuse::Off),
-        });
+            null_by_error: self.errors.null_slots(),
+        };
+        let gathered = gather(from);
         let first = Source::new(id, 0);
         let mut gathered = match gathered {
             Ok(None) => return Prepared::Wait,
@@ -345,6 +348,7 @@ impl<'e> Run<'e> {
                         .root
                         .as_ref()
                         .is_some_and(|root| asks_root && self.conditions.hold(root.cond)),
+                    lookups: gather::everything(from),
                     ..Gathered::default()
                 };
                 self.refuse(first, &gathered, limit);
@@ -354,6 +358,9 @@ impl<'e> Run<'e> {
             }
         };
         gathered.root &= asks_root;
+        for (shape, record) in std::mem::take(&mut gathered.unasked) {
+            fail_fields(&mut self.store, shape, record);
+        }
         if gathered.has_reused() {
             self.stats.reused += gathered.n_reused();
             self.with(first, &gathered, |mut absorb| absorb.absorb_reused());
@@ -599,7 +606,6 @@ impl<'e> Run<'e> {
             entities: self.entities.as_mut(),
             root: gathered.root,
             bytes_left: self.input.limits.answers_bytes_max.saturating_sub(used),
-            told_everywhere: false,
             looks_left: Cell::new(None),
             dependents: OnceCell::new(),
         });
@@ -607,6 +613,10 @@ impl<'e> Run<'e> {
 
     /// Counts a fetch as done for those that wait for it.
     pub(crate) fn complete(&mut self, id: FetchId, ready: &mut Vec<FetchId>) {
+        // It may have brought objects that another one, which failed, was to bring, too.
+        for (shape, record) in self.store.take_expected() {
+            fail_fields(&mut self.store, shape, record);
+        }
         let n_fetches = self.plan.fetches.len();
         if let Some(part) = self.part_of(id) {
             // The fetch waited for its part too.

@@ -117,7 +117,8 @@ fn shown_fields<'p>(
     })
 }
 
-fn slot_of(field: &OutField) -> Option<SlotIndex> {
+/// The slot that has a field's value.
+pub(crate) fn slot_of(field: &OutField) -> Option<SlotIndex> {
     match field.source {
         OutSource::Leaf(slot, _) | OutSource::Object(slot) => Some(slot),
         OutSource::Typename | OutSource::Local(_) | OutSource::Null => None,

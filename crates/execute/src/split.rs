@@ -30,6 +30,7 @@ impl Gathered {
             text: Vec::new(),
             context: self.context.clone(),
             is_retry: self.is_retry,
+            unasked: Vec::new(),
         }
     }
 
@@ -124,11 +125,8 @@ impl Gathered {
                 continue;
             }
             let mut part = Gathered {
-                root: false,
                 lookups: lookups.iter().map(|_| GatheredLookup::default()).collect(),
-                text: Vec::new(),
-                context: self.context.clone(),
-                is_retry: true,
+                ..self.empty()
             };
             part.lookups[at] = std::mem::take(&mut lookups[at]);
             part.lookups[at].move_text(&self.text, &mut part.text);

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use ogive_base::{FastMap, define_id, id::Id};
-use ogive_plan::{FetchId, LayoutId, Plan, RuntimeType, SlotIndex};
+use ogive_plan::{FetchId, LayoutId, Plan, RuntimeType, ShapeId, SlotIndex};
 
 use crate::{
     graphql_error::{Path, PathStep},
@@ -238,6 +238,9 @@ pub(crate) struct Store<'p> {
     mark: Option<Mark>,
     /// What values cost that are used as they stand, if somebody counts that.
     pub(crate) counted: Option<Box<CountedValues<'p>>>,
+    /// Records, and what a request that failed was to put into them: others may still put objects there, of which the
+    /// request was to bring a part.
+    without_objects: Vec<(ShapeId, RecordId)>,
 }
 
 /// The state of a store, to go back to.
@@ -248,6 +251,7 @@ pub(crate) struct Mark {
     items: usize,
     indexes: usize,
     undo: usize,
+    without_objects: usize,
 }
 
 /// What something was before.
@@ -282,6 +286,7 @@ impl<'p> Store<'p> {
             undo: Vec::new(),
             mark: None,
             counted: None,
+            without_objects: Vec::new(),
         };
         let place = Place {
             parent: Self::ROOT,
@@ -396,6 +401,7 @@ impl<'p> Store<'p> {
             items: self.items.len(),
             indexes: self.indexes.len(),
             undo: self.undo.len(),
+            without_objects: self.without_objects.len(),
         };
         self.mark = Some(mark);
         mark
@@ -423,6 +429,16 @@ impl<'p> Store<'p> {
         self.values.truncate(mark.values);
         self.items.truncate(mark.items);
         self.indexes.truncate(mark.indexes);
+        self.without_objects.truncate(mark.without_objects);
+    }
+
+    /// Notes that a request failed which was to put what a shape says into a record, objects among it that others may bring.
+    pub(crate) fn expect_objects(&mut self, shape: ShapeId, record: RecordId) {
+        self.without_objects.push((shape, record));
+    }
+    /// What was noted so, to be looked at once more.
+    pub(crate) fn take_expected(&mut self) -> Vec<(ShapeId, RecordId)> {
+        std::mem::take(&mut self.without_objects)
     }
 
     /// Notes how much room everything took, for later executions of the plan.

@@ -7,8 +7,9 @@
 //!
 //! Whatever goes wrong here is told to operators when the answer has been read ([`crate::failure_report`]).
 //!
-//! ScanPartial here for: [`absorb`] (entry), `absorb_body`, `distribute` (subgraph path to client path, with [`places`]).
+//! Start here for: [`absorb`] (entry), `absorb_body`, `distribute_all` (subgraph path to client path, with [`places`]).
 
+mod nulls;
 mod places;
 
 use std::{
@@ -20,9 +21,9 @@ use bytes::Bytes;
 use ogive_base::FastSet;
 use ogive_failure::codes;
 use ogive_json::{Kind, Scanner};
-use ogive_plan::{Fetch, FetchId, LayoutId, ShapeId};
+use ogive_plan::{Fetch, FetchId, LayoutId, Lookup, ShapeId};
 
-use self::places::Places;
+use self::places::{PathEnd, Places};
 use crate::{
     condition::Conditions,
     envelope::{Envelope, Part, Step, SubgraphError, find_lookups},
@@ -40,7 +41,7 @@ use crate::{
         partial::{Hints, PartialMatch, ReaderHints},
     },
     stop::{KeyComparisons, LimitReached, Stop},
-    store::{RawRange, Source, Store},
+    store::{RawRange, RecordId, Source, Store},
     transport::{Failure, SubgraphResponse},
 };
 
@@ -71,8 +72,6 @@ pub(crate) struct Absorb<'s, 'p> {
     pub(crate) root: bool,
     /// Bytes that further answers may have.
     pub(crate) bytes_left: usize,
-    /// Whether an error was told at all places already.
-    pub(crate) told_everywhere: bool,
     /// How many objects may still be looked at for the places of errors; none before the first.
     pub(crate) looks_left: Cell<Option<usize>>,
     /// What fetches behind this one bring: of which objects, and as what. Found out when it is asked for.
@@ -235,7 +234,7 @@ impl<'s, 'p> Absorb<'s, 'p> {
             });
         }
         self.mark_failed();
-        self.distribute_all((errors, beyond), false, &mut FastSet::default());
+        self.distribute_all((errors, beyond), &mut FastSet::default());
     }
 
     /// Tells operators what is new, with the answer it comes from.
@@ -300,8 +299,7 @@ impl<'s, 'p> Absorb<'s, 'p> {
             self.fail_fetch(too_large(limit));
         } else if has_data {
             if is_malformed {
-                let places = self.first_affected();
-                self.push_at(malformed(wrong), places);
+                self.place_unplaced(None, vec![malformed(wrong)]);
             }
             self.explain_outcomes(&data.outcomes, explained);
         } else if explained {
@@ -319,7 +317,7 @@ impl<'s, 'p> Absorb<'s, 'p> {
             }
         }
         if explained || beyond > 0 {
-            self.distribute_all((errors, beyond), has_data, &mut data.nulls);
+            self.distribute_all((errors, beyond), &mut data.nulls);
         }
         if !explained && has_data && !data.nulls.is_empty() {
             self.note_missing(&data.nulls);
@@ -447,7 +445,17 @@ impl<'s, 'p> Absorb<'s, 'p> {
         let (asked, gathered) = ((self.whole, self.fetch), self.gathered);
         let read = read_reused(&mut self.reader(), asked, gathered);
         if let Err(limit) = read {
-            self.fail_fetch(too_large(limit));
+            let mut places = self.places();
+            for (lookup, asked) in gathered.lookups.iter().zip(&self.fetch.lookups) {
+                for instance in lookup.known() {
+                    let shape = asked.targets[usize::from(instance.target)].shape;
+                    fail_fields(self.store, shape, instance.record);
+                    if self.may_look() {
+                        self.affected_of(shape, instance.record, &mut places);
+                    }
+                }
+            }
+            self.push_at(too_large(limit), places);
         }
         self.place_kept();
         if self.errors.has_news() {
@@ -486,9 +494,9 @@ impl<'s, 'p> Absorb<'s, 'p> {
     fn distribute_all(
         &mut self,
         (errors, beyond): (Vec<SubgraphError<'_>>, usize),
-        has_data: bool,
         nulls: &mut FastSet<(usize, u32)>,
     ) {
+        let mut unplaced: Vec<(Option<usize>, Vec<GraphqlError<'p>>)> = Vec::new();
         for error in errors {
             if self.errors.is_full() {
                 // Counted and told, but not worth the work.
@@ -496,110 +504,128 @@ impl<'s, 'p> Absorb<'s, 'p> {
                 self.push(error);
                 continue;
             }
-            self.distribute(error, has_data, nulls);
+            let places = self.places_of(error.path.as_deref().unwrap_or_default(), nulls);
+            let error = self.client_error(error);
+            match places {
+                Ok(places) => self.push_at(error, places),
+                Err(lookup) => match unplaced.iter_mut().find(|(of, _)| *of == lookup) {
+                    Some((_, errors)) => errors.push(error),
+                    None => unplaced.push((lookup, vec![error])),
+                },
+            }
+        }
+        for (lookup, errors) in unplaced {
+            self.place_unplaced(lookup, errors);
         }
         self.errors.leave_out(beyond);
     }
 
-    /// Maps one subgraph error to the client paths it concerns.
-    fn distribute(
+    /// Tells errors that do not say where they belong, but perhaps the look-up: the first of them wherever something is
+    /// null that no other error of this answer explains, others where that begins.
+    fn place_unplaced(&mut self, lookup: Option<usize>, errors: Vec<GraphqlError<'p>>) {
+        let mut places = match lookup {
+            None => self.affected(),
+            Some(at) => {
+                let mut places = self.places();
+                self.affected_by(at, &mut places);
+                places
+            }
+        };
+        places.list.retain(|path| !self.errors.explains(path));
+        places.is_guess = true;
+        for error in errors {
+            let rest = Places::guess(places.list.first().cloned());
+            self.push_at(error, std::mem::replace(&mut places, rest));
+        }
+    }
+
+    /// The places that one error of the subgraph concerns. If its path leads to a value, or nowhere: the look-up that it
+    /// names all the same.
+    fn places_of(
         &mut self,
-        error: SubgraphError<'_>,
-        has_data: bool,
+        path: &[Step<'_>],
         nulls: &mut FastSet<(usize, u32)>,
-    ) {
-        let path = error.path.as_deref().unwrap_or_default();
-        let lookup = match path.first() {
-            Some(Step::Key(key)) => self
-                .fetch
-                .lookups
-                .iter()
-                .position(|lookup| !lookup.is_reentry() && *lookup.response_key == **key),
-            _ => None,
+    ) -> Result<Places<'p>, Option<usize>> {
+        let Some(Step::Key(key)) = path.first() else {
+            return Err(None);
         };
-        let of_root = |key: &str| {
-            let root = self.fetch.root.as_ref().filter(|_| self.root);
-            let plan = self.store.plan();
-            root.is_some_and(|r| plan.shapes[r.shape].fields.iter().any(|f| *f.key == *key))
-        };
-        let (reentries, is_of_root) = match path.first() {
-            Some(Step::Key(key)) if lookup.is_none() => (self.reentries_of(key), of_root(key)),
-            _ => (Vec::new(), false),
-        };
-        let gathered = self.gathered;
+        let mut lookups = self.fetch.lookups.iter();
+        let is_of = |lookup: &Lookup| !lookup.is_reentry() && *lookup.response_key == **key;
+        if let Some(at) = lookups.position(is_of) {
+            return self.places_in_lookup(at, path, nulls);
+        }
         let mut places = self.places();
-        match (lookup, path) {
-            (Some(at), [_, Step::Index(item), rest @ ..]) => {
-                let lookup = &self.fetch.lookups[at];
-                let waiting = gathered.lookups[at].waiting_for(*item);
-                let shape =
-                    |instance: &Instance| lookup.targets[usize::from(instance.target)].shape;
-                if nulls.remove(&(at, *item)) {
-                    for instance in waiting {
-                        fail_fields(self.store, shape(instance), instance.record);
-                    }
+        let mut is_known = false;
+        if let Some(root) = self.fetch.root.as_ref().filter(|_| self.root) {
+            is_known = self.add_place((root.shape, Store::ROOT), path, &mut places);
+        }
+        // One value for all that asked, the root itself perhaps among them.
+        let gathered = self.gathered;
+        for at in self.reentries_of(key) {
+            is_known = true;
+            for instance in gathered.lookups[at].instances.iter() {
+                if !self.may_look() {
+                    break;
                 }
-                // Nobody knows whose it is.
-                if waiting.is_empty() {
-                    places = Places::one();
-                    self.affected_by(at, &mut places);
+                let target = &self.fetch.lookups[at].targets[usize::from(instance.target)];
+                let object = (target.shape, instance.record);
+                if !self.add_place(object, path, &mut places) {
+                    self.affected_of(target.shape, instance.record, &mut places);
                 }
-                for instance in waiting {
-                    if !self.may_look() {
-                        break;
-                    }
-                    match self.map_path(shape(instance), instance.record, rest) {
-                        Ok(path) if !rest.is_empty() => places.add(path),
-                        Err(Some(needed)) => self.affected_by_lack(needed, &mut places),
-                        // All of it, or something that clients do not see.
-                        _ => self.affected_of(shape(instance), instance.record, &mut places),
-                    }
-                }
-            }
-            (Some(at), _) => self.affected_by(at, &mut places),
-            // One value for all that asked, the root itself perhaps among them.
-            (None, path) if !reentries.is_empty() => {
-                if let Some(root) = self.fetch.root.as_ref().filter(|_| is_of_root) {
-                    match self.map_path(root.shape, Store::ROOT, path) {
-                        Ok(path) => places.add(path),
-                        Err(Some(needed)) => self.affected_by_lack(needed, &mut places),
-                        Err(None) => {}
-                    }
-                }
-                for at in reentries {
-                    for instance in gathered.lookups[at].instances.iter() {
-                        if !self.may_look() {
-                            break;
-                        }
-                        let target = &self.fetch.lookups[at].targets[usize::from(instance.target)];
-                        match self.map_path(target.shape, instance.record, path) {
-                            Ok(path) => places.add(path),
-                            Err(_) => self.affected_of(target.shape, instance.record, &mut places),
-                        }
-                    }
-                }
-            }
-            (None, [Step::Key(_), ..]) if self.root => {
-                if let Some(root) = &self.fetch.root {
-                    match self.map_path(root.shape, Store::ROOT, path) {
-                        Ok(path) => places.add(path),
-                        Err(Some(needed)) => self.affected_by_lack(needed, &mut places),
-                        Err(None) => {}
-                    }
-                }
-            }
-            // It does not say where: wherever something is missing.
-            _ => {
-                let once = has_data || std::mem::replace(&mut self.told_everywhere, true);
-                places = if once {
-                    self.first_affected()
-                } else {
-                    self.affected()
-                };
             }
         }
-        let error = self.client_error(error);
-        self.push_at(error, places);
+        if is_known { Ok(places) } else { Err(None) }
+    }
+
+    /// The same of a path that begins with the key of a look-up.
+    fn places_in_lookup(
+        &mut self,
+        at: usize,
+        path: &[Step<'_>],
+        nulls: &mut FastSet<(usize, u32)>,
+    ) -> Result<Places<'p>, Option<usize>> {
+        let (gathered, lookup) = (self.gathered, &self.fetch.lookups[at]);
+        let (waiting, rest) = match path {
+            [_, Step::Index(item), rest @ ..] => (gathered.lookups[at].waiting_for(*item), rest),
+            _ => Default::default(),
+        };
+        if waiting.is_empty() {
+            // It is not known whose it is.
+            return Err(Some(at));
+        }
+        let shape = |instance: &Instance| lookup.targets[usize::from(instance.target)].shape;
+        if nulls.remove(&(at, waiting[0].representation)) {
+            for instance in waiting {
+                fail_fields(self.store, shape(instance), instance.record);
+            }
+        }
+        let mut places = self.places();
+        for instance in waiting {
+            if !self.may_look() {
+                break;
+            }
+            let object = (shape(instance), instance.record);
+            if rest.is_empty() || !self.add_place(object, rest, &mut places) {
+                // All of it.
+                self.affected_of(object.0, object.1, &mut places);
+            }
+        }
+        Ok(places)
+    }
+
+    /// Adds the place of `steps` below an object; says whether they lead to something that is null.
+    fn add_place(
+        &mut self,
+        (shape, record): (ShapeId, RecordId),
+        steps: &[Step<'_>],
+        places: &mut Places<'p>,
+    ) -> bool {
+        match self.map_path(shape, record, steps) {
+            PathEnd::Place(path) => places.add(path),
+            PathEnd::Hidden(needed) => self.affected_by_lack(needed, places),
+            PathEnd::Nowhere => return false,
+        }
+        true
     }
 
     fn client_error(&self, error: SubgraphError<'_>) -> GraphqlError<'p> {
@@ -665,7 +691,8 @@ impl<'s, 'p> Absorb<'s, 'p> {
             .map(|name| &**name)
     }
     /// Reports an error at some places; without a path if there is none.
-    fn push_at(&mut self, error: GraphqlError<'p>, places: Places<'p>) {
+    fn push_at(&mut self, mut error: GraphqlError<'p>, places: Places<'p>) {
+        error.is_unplaced = places.is_guess;
         if places.list.is_empty() {
             return self.push(error);
         }

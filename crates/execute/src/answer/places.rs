@@ -1,15 +1,17 @@
 //! Where an error belongs: from a subgraph's answer to places of the client's response.
 //!
 //! An error is told at places that are null because of it, or below one that is: never at a place that has a value.
-//! What failed as a whole is told at every place that it was to bring, up to
+//! What failed as a whole is told at every place that it was to bring, in objects that others brought, too, up to
 //! [`failure_paths_max`](crate::ExecuteLimits::failure_paths_max) of them. Of an object that is null because non-null
 //! fields of it failed the first of these is a place; of an object that stays, every field that failed is. A part that is
-//! answered later stays or is null on its own.
+//! answered later stays or is null on its own. An error whose path is of no use may mean whatever its answer left null.
+//! Places that are null because something else could not be asked are found when the response is written
+//! ([`Errors::explain`](crate::errors::Errors::explain)).
 //!
 //! A subgraph chooses how many errors it reports and what they say of their places. So what one answer may make us look
 //! at is bounded ([`LOOKS`]): errors beyond that are told without a place.
 
-use ogive_plan::{Deferral, FetchId, LayoutId, OutField, OutSource, ShapeId};
+use ogive_plan::{Deferral, FetchId, LayoutId, OutField, OutSource, ShapeId, SlotIndex};
 
 use super::Absorb;
 use crate::{
@@ -30,8 +32,8 @@ pub(crate) struct Places<'p> {
     pub(crate) list: Vec<Path<'p>>,
     pub(crate) beyond: usize,
     max: usize,
-    /// Whether nobody wants to know how many more there are.
-    ends: bool,
+    /// Whether the subgraph did not say where: it may mean other places, too.
+    pub(crate) is_guess: bool,
 }
 
 impl<'p> Places<'p> {
@@ -40,38 +42,39 @@ impl<'p> Places<'p> {
             list: Vec::new(),
             beyond: 0,
             max,
-            ends: false,
+            is_guess: false,
         }
     }
-    /// The first one alone.
-    pub(crate) fn one() -> Self {
+    /// One at most, which the subgraph may not mean.
+    pub(crate) fn guess(path: Option<Path<'p>>) -> Self {
         Places {
-            ends: true,
+            list: path.into_iter().collect(),
+            is_guess: true,
             ..Places::new(1)
         }
     }
     pub(crate) fn add(&mut self, path: Path<'p>) {
         if self.list.len() >= self.max {
-            self.beyond += usize::from(!self.ends);
+            self.beyond += 1;
         } else if !self.list.contains(&path) {
             self.list.push(path);
         }
     }
-    /// Whether nothing is to be added.
-    fn is_done(&self) -> bool {
-        self.ends && self.list.len() >= self.max
+    /// How many there are.
+    fn count(&self) -> usize {
+        self.list.len() + self.beyond
     }
 }
 
 /// Adds the fields of an object that are null. If one of them must not be, the object is null: that field alone is told,
 /// whatever became of the others. What is answered later is told apart from that (`part`: when a field is answered), as it
-/// takes nothing of what is answered before with it.
+/// takes nothing of what is answered before with it. Says whether the object is null.
 fn add_null_fields<'p, I: Iterator<Item = &'p OutField>>(
     path: &Path<'p>,
     fields: impl Fn() -> I,
     part: impl Fn(&OutField) -> u32,
     places: &mut Places<'p>,
-) {
+) -> bool {
     let add = |field: &'p OutField, places: &mut Places<'p>| {
         let mut path = path.clone();
         path.push(PathStep::Key(&field.key));
@@ -83,7 +86,8 @@ fn add_null_fields<'p, I: Iterator<Item = &'p OutField>>(
     let is_first = |field: &&OutField| part(field) == Deferral::PRIMARY;
     if let Some(field) = fields().filter(is_first).find(takes_object) {
         // Nothing else is answered of it.
-        return add(field, places);
+        add(field, places);
+        return true;
     }
     let mut taken: Vec<u32> = Vec::new();
     for field in fields().filter(takes_object) {
@@ -94,11 +98,19 @@ fn add_null_fields<'p, I: Iterator<Item = &'p OutField>>(
         }
     }
     for field in fields().filter(|field| !taken.contains(&part(field))) {
-        if places.is_done() {
-            break;
-        }
         add(field, places);
     }
+    false
+}
+
+/// Where a subgraph's path leads.
+pub(crate) enum PathEnd<'p> {
+    /// To a place that is null, or below one, or to something inside of a value that passes as it stands.
+    Place(Path<'p>),
+    /// To something of an object that is null and that clients do not see.
+    Hidden(RecordId),
+    /// To a value, or to nothing.
+    Nowhere,
 }
 
 impl<'p> Absorb<'_, 'p> {
@@ -122,20 +134,9 @@ impl<'p> Absorb<'_, 'p> {
 
     /// What is null of all that this fetch was to bring.
     pub(crate) fn affected(&self) -> Places<'p> {
-        self.find_affected(self.places())
-    }
-    /// The first of it.
-    pub(crate) fn first_affected(&self) -> Places<'p> {
-        self.find_affected(Places::one())
-    }
-    fn find_affected(&self, mut places: Places<'p>) -> Places<'p> {
+        let mut places = self.places();
         if let (true, Some(root)) = (self.root, &self.fetch.root) {
-            for field in self.null_fields(root.shape, Store::ROOT) {
-                places.add(vec![PathStep::Key(&field.key)]);
-                if places.is_done() {
-                    break;
-                }
-            }
+            self.affected_of(root.shape, Store::ROOT, &mut places);
         }
         for at in 0..self.gathered.lookups.len() {
             self.affected_by(at, &mut places);
@@ -145,15 +146,43 @@ impl<'p> Absorb<'_, 'p> {
     /// What is null of all that a look-up was to bring.
     pub(crate) fn affected_by(&self, lookup: usize, places: &mut Places<'p>) {
         for instance in self.gathered.lookups[lookup].instances.iter() {
-            if places.is_done() || !self.may_look() {
-                break;
-            }
             let target = &self.fetch.lookups[lookup].targets[usize::from(instance.target)];
             self.affected_of(target.shape, instance.record, places);
         }
     }
-    /// What is null of what an object was to get.
+    /// What is null of what an object was to get, and of what the objects below it were to get.
     pub(crate) fn affected_of(&self, shape: ShapeId, record: RecordId, places: &mut Places<'p>) {
+        let before = places.count();
+        let mut open = vec![(shape, Value::Record(record))];
+        while let Some((shape, value)) = open.pop() {
+            if !self.may_look() {
+                return;
+            }
+            match value {
+                Value::Record(record) => self.affected_in(shape, record, places, &mut open),
+                Value::List(list) => {
+                    let items = (0..list.len).rev().map(|at| self.store.item(list, at));
+                    open.extend(items.map(|item| (shape, item)));
+                }
+                _ => {}
+            }
+        }
+        if places.count() == before
+            && let Some(path) = self.store.visible_path(record)
+        {
+            // Only others need what it was to bring.
+            let part = |field: &OutField| self.part_of(record, field);
+            add_null_fields(&path, || self.dependent_fields(record), part, places);
+        }
+    }
+    /// What is null of an object itself; objects in it are put on `open`.
+    fn affected_in(
+        &self,
+        id: ShapeId,
+        record: RecordId,
+        places: &mut Places<'p>,
+        open: &mut Vec<(ShapeId, Value)>,
+    ) {
         let Some(path) = self.store.visible_path(record) else {
             return;
         };
@@ -161,11 +190,26 @@ impl<'p> Absorb<'_, 'p> {
             return places.add(path);
         }
         let part = |field: &OutField| self.part_of(record, field);
-        match self.null_fields(shape, record).next() {
-            Some(_) => add_null_fields(&path, || self.null_fields(shape, record), part, places),
-            // Only others need what it was to bring.
-            None => add_null_fields(&path, || self.dependent_fields(record), part, places),
+        if add_null_fields(&path, || self.null_fields(id, record), part, places) {
+            return;
         }
+        let plan = self.store.plan();
+        let shape = &plan.shapes[id];
+        let ty = self.store.known_type(record);
+        let begin = open.len();
+        for field in shape.fields.iter().filter(|field| applies(field, ty)) {
+            match (self.store.value(record, field.slot), field.shape) {
+                (value @ (Value::Record(_) | Value::List(_)), Some(child)) => {
+                    self.add_null_items(&path, (record, field.slot), value, places);
+                    open.push((child, value));
+                }
+                (Value::Raw(range), _) if self.is_of_answer(range) => {
+                    self.add_nulls_inside(&path, (record, field.slot), range, places);
+                }
+                _ => {}
+            }
+        }
+        open[begin..].reverse();
     }
 
     /// When a field of a record is answered.
@@ -186,12 +230,11 @@ impl<'p> Absorb<'_, 'p> {
         self.store.type_state(record) != TypeState::Unknown
             && lacks_type(self.store, self.conditions, record)
     }
-    /// The client's fields among those of a shape that are null in a record.
-    fn null_fields(&self, shape: ShapeId, record: RecordId) -> impl Iterator<Item = &'p OutField> {
-        let plan = self.store.plan();
-        let shape = &plan.shapes[shape];
+    /// The client's field that shows a slot of a record.
+    pub(super) fn shown_field(&self, record: RecordId, slot: SlotIndex) -> Option<&'p OutField> {
+        let output = &self.store.plan().layouts[self.store.layout(record)].output;
         let ty = self.store.known_type(record);
-        let is_out = move |field: &OutField, slot| {
+        output.iter().find(|field| {
             let is_of_slot = match field.source {
                 OutSource::Leaf(of, _) | OutSource::Object(of) => of == slot,
                 OutSource::Typename | OutSource::Local(_) | OutSource::Null => false,
@@ -202,13 +245,17 @@ impl<'p> Absorb<'_, 'p> {
             };
             let (shown, granted) = (field.cond, field.granted);
             is_of_slot && of_type && self.conditions.hold(shown) && self.conditions.hold(granted)
-        };
-        let output = &plan.layouts[shape.layout].output;
+        })
+    }
+    /// The client's fields among those of a shape that are null in a record.
+    fn null_fields(&self, shape: ShapeId, record: RecordId) -> impl Iterator<Item = &'p OutField> {
+        let shape = &self.store.plan().shapes[shape];
+        let ty = self.store.known_type(record);
         let fields = shape.fields.iter();
         fields
             .filter(move |field| applies(field, ty))
             .filter(move |field| is_null(self.store.value(record, field.slot)))
-            .filter_map(move |field| output.iter().find(|out| is_out(out, field.slot)))
+            .filter_map(move |field| self.shown_field(record, field.slot))
     }
 
     /// The client's fields of a record that fetches behind this one would have brought.
@@ -249,16 +296,18 @@ impl<'p> Absorb<'_, 'p> {
         }
     }
 
-    /// The client path of `steps` below a record. An error if there is no place of that path, or it has a value; with an
-    /// object if it is null and clients do not see it.
+    /// Where `steps` below a record lead in the client's response. What is null on the way is noted.
     pub(crate) fn map_path(
-        &self,
+        &mut self,
         shape: ShapeId,
         record: RecordId,
         steps: &[Step<'_>],
-    ) -> Result<Path<'p>, Option<RecordId>> {
+    ) -> PathEnd<'p> {
         let plan = self.store.plan();
-        let mut path = self.store.visible_path(record).ok_or(None)?;
+        let visible = self.store.visible_path(record);
+        let is_visible = visible.is_some();
+        let mut path = visible.unwrap_or_default();
+        let object = record;
         let (mut shape, mut record) = (&plan.shapes[shape], Some(record));
         // What is inside of a value that passes as it stands is not known.
         let (mut value, mut is_inside) = (Value::Failed, false);
@@ -268,12 +317,27 @@ impl<'p> Absorb<'_, 'p> {
             let named = || shape.fields.iter().filter(|field| *field.key == **key);
             let field = named()
                 .find(|field| applies(field, ty))
-                .or_else(|| named().next().filter(|_| ty.is_none()))
-                .ok_or(None)?;
-            let slot = &plan.layouts[shape.layout].slots[usize::from(field.slot)];
+                .or_else(|| named().next().filter(|_| ty.is_none()));
+            let slot =
+                field.map(|field| &plan.layouts[shape.layout].slots[usize::from(field.slot)]);
+            let (Some(field), Some(slot)) = (field, slot) else {
+                // Something is null for what nobody asked for.
+                return match record {
+                    None if is_visible && !is_inside => PathEnd::Place(path),
+                    _ => PathEnd::Nowhere,
+                };
+            };
             value = record.map_or(Value::Absent, |r| self.store.value(r, field.slot));
+            if let Some(record) = record.filter(|_| is_null(value)) {
+                self.errors.note_null(record, field.slot);
+            }
             let Some(key) = slot.client_key.as_deref() else {
-                return Err(record.filter(|_| is_null(value)));
+                return match record {
+                    Some(record) if is_null(value) => PathEnd::Hidden(record),
+                    // Clients see what is null around it.
+                    None if is_visible && !is_inside => PathEnd::Place(path),
+                    _ => PathEnd::Nowhere,
+                };
             };
             path.push(PathStep::Key(key));
             is_inside |= matches!(value, Value::Raw(_)) && steps.peek().is_some();
@@ -297,10 +361,10 @@ impl<'p> Absorb<'_, 'p> {
                 _ => None,
             };
         }
-        if is_inside || is_null(value) {
-            Ok(path)
-        } else {
-            Err(None)
+        match is_inside || is_null(value) {
+            true if is_visible => PathEnd::Place(path),
+            true => PathEnd::Hidden(object),
+            false => PathEnd::Nowhere,
         }
     }
 }

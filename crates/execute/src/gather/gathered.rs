@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use ogive_plan::Gate;
+use ogive_plan::{Gate, ShapeId};
 
 use crate::{
     inline_list::InlineList,
@@ -23,6 +23,8 @@ pub(crate) struct Gathered {
     pub(crate) context: Bytes,
     /// Whether it is what is left of a request that failed as a whole.
     pub(crate) is_retry: bool,
+    /// Records that are not asked for because something failed that they are looked up by, and what each was to get.
+    pub(crate) unasked: Vec<(ShapeId, RecordId)>,
 }
 
 /// The representations of one look-up.
@@ -50,6 +52,11 @@ pub(crate) struct GatheredLookup {
 }
 
 impl GatheredLookup {
+    /// Who gets something that is known.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &Instance> {
+        let reused = self.reused.iter().map(|(_, _, instance)| instance);
+        reused.chain(self.held.iter().map(|(_, instance)| instance))
+    }
     /// The records that wait for the answer to one representation.
     pub(crate) fn waiting_for(&self, representation: u32) -> &[Instance] {
         let all = &self.instances;

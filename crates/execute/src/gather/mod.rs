@@ -15,14 +15,16 @@ mod gathered;
 mod representation;
 mod reuse;
 mod scalars;
+mod unasked;
 
 use bytes::Bytes;
-use ogive_base::id::Id;
-use ogive_plan::{Fetch, FetchId, Prefetch, Target};
+use ogive_base::{FastSet, id::Id};
+use ogive_plan::{Fetch, FetchId, Lookup, Prefetch, SlotIndex, Target};
 
 pub(crate) use self::gathered::{Gathered, GatheredLookup, Instance};
 use self::{
     composite::gather_composite,
+    representation::is_wanted,
     scalars::{Scratch, gather_scalars},
 };
 use crate::{
@@ -30,7 +32,7 @@ use crate::{
     limits::Reuse,
     reuse::{Entities, Key},
     stop::LimitReached,
-    store::{Source, Store},
+    store::{RecordId, Source, Store},
 };
 
 /// What of a fetch a request asks for.
@@ -73,6 +75,8 @@ pub(crate) struct Gather<'a, 'p> {
     pub(crate) reuse: Reuse,
     /// What was sent before, unless nothing may be reused.
     pub(crate) entities: Option<&'a mut Entities>,
+    /// Once something failed: the slots that are null because of an error of a subgraph.
+    pub(crate) null_by_error: Option<&'a FastSet<(RecordId, SlotIndex)>>,
 }
 
 /// What one fetch, or one of its look-ups, may still use.
@@ -106,7 +110,7 @@ struct Output<'g> {
 
 /// Gathers the representations of all look-ups of a fetch. None if all of them are under way already in other fetches:
 /// then it is better to wait.
-pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, LimitReached> {
+pub(crate) fn gather(from: &mut Gather<'_, '_>) -> Result<Option<Gathered>, LimitReached> {
     let (store, fetch) = (from.store, from.fetch);
     let root = fetch.root.as_ref();
     let root = root.is_some_and(|root| from.conditions.hold(root.cond));
@@ -133,8 +137,8 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
             left: &mut left,
         };
         match &facts.programs {
-            Some(programs) => gather_scalars(&mut from, at, programs, into, &mut scratch)?,
-            None => gather_composite(&mut from, at, into)?,
+            Some(programs) => gather_scalars(from, at, programs, into, &mut scratch)?,
+            None => gather_composite(from, at, into)?,
         }
         gathered.text.end = text.len();
     }
@@ -144,11 +148,15 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
         text,
         context: Bytes::new(),
         is_retry: false,
+        unasked: Vec::new(),
     };
     if !fresh && gathered.n_representations() > 0 {
         return Ok(None);
     }
-    if let Some(entities) = from.entities {
+    if let Some(null_by_error) = from.null_by_error {
+        gathered.unasked = unasked::unasked(from, &gathered, null_by_error);
+    }
+    if let Some(entities) = from.entities.as_deref_mut() {
         let asked_twice = &store.plan().derived().asked_twice;
         let text = &gathered.text;
         for (at, lookup) in gathered.lookups.iter_mut().enumerate() {
@@ -163,6 +171,27 @@ pub(crate) fn gather(mut from: Gather<'_, '_>) -> Result<Option<Gathered>, Limit
         }
     }
     Ok(Some(gathered))
+}
+
+/// All objects that the look-ups of a fetch are for, without representations: what is null if they cannot be asked.
+pub(crate) fn everything(from: &Gather<'_, '_>) -> Vec<GatheredLookup> {
+    let lookups = from.fetch.lookups.iter().enumerate();
+    let of_lookup = |(at, lookup): (usize, &Lookup)| {
+        let targets = lookup.targets.iter().enumerate();
+        let asked = targets.filter(|(target_index, target)| {
+            from.conditions.hold(target.cond) && from.part.has(at, *target_index)
+        });
+        let instances = asked.flat_map(|(target_index, target)| {
+            let records = from.store.of_layout(target.layout).iter();
+            let wanted = records.filter(|record| is_wanted(from.store, target, **record));
+            wanted.map(move |record| Instance::new(target_index, *record))
+        });
+        GatheredLookup {
+            instances: instances.collect(),
+            ..GatheredLookup::default()
+        }
+    };
+    lookups.map(of_lookup).collect()
 }
 
 impl GatheredLookup {

@@ -1,14 +1,16 @@
 //! Errors of values that are null, or cannot be used: where they are, and which subgraph is to blame.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, rc::Rc};
 
+use ogive_base::id::Id as _;
 use ogive_failure::{ErrorCode, codes};
-use ogive_plan::{LayoutId, OutField, OutSource, Plan, ShapeId, SlotIndex};
+use ogive_plan::{Fetch, FetchId, LayoutId, OutField, Plan, ShapeId, SlotIndex};
 
-use super::{Emit, Filter, Frame, OpenList};
+use super::{Emit, Filter, Frame, Null, OpenList};
 use crate::{
-    errors::Stage,
+    errors::{Stage, Wanted},
     graphql_error::{GraphqlError, Path, PathStep},
+    shown::slot_of,
 };
 
 impl<'p, V: Filter> Emit<'_, 'p, V> {
@@ -69,6 +71,35 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
             self.push_blaming(error);
         }
     }
+    /// Sees to it that an error tells why the value that is written is null, if something failed that was to bring it. Says
+    /// whether one does.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn explain_failure(&mut self, null: Null) -> bool {
+        self.nulls += 1;
+        let failed = null != Null::Absent;
+        if self.only_counts() {
+            return failed;
+        }
+        let path = self.path(&[]);
+        let Some((place, slot)) = self.slot_of_value() else {
+            return failed;
+        };
+        let (layout, slot) = match null {
+            Null::Untold(layout) => (layout, TYPE),
+            _ => (place, slot),
+        };
+        let plan = self.plan;
+        let fetches = self.wanted.entry((layout, slot));
+        let fetches = Rc::clone(fetches.or_insert_with(|| nearness(plan, layout, slot).into()));
+        let wanted = Wanted {
+            plan,
+            fetches: &fetches,
+            only_unplaced: !failed,
+            may_move: V::WHOLE,
+        };
+        self.errors.explain(path, &wanted) || failed
+    }
     pub(super) fn push_error(
         &mut self,
         code: ErrorCode,
@@ -96,6 +127,19 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
     }
     /// The subgraph that answers the field being written, if there is only one.
     fn subgraph(&mut self) -> Option<u32> {
+        let (layout, slot) = self.slot_of_value()?;
+        let known = |(l, s, _): &&(LayoutId, SlotIndex, Option<u32>)| (*l, *s) == (layout, slot);
+        if let Some((.., subgraph)) = self.blamed.iter().find(known) {
+            return *subgraph;
+        }
+        let mut subgraphs = writers(self.plan, layout, slot).map(|fetch| fetch.subgraph);
+        let first = subgraphs.next();
+        let subgraph = first.filter(|first| subgraphs.all(|other| other == *first));
+        self.blamed.push((layout, slot, subgraph));
+        subgraph
+    }
+    /// The slot of the field being written, and the place of its object.
+    fn slot_of_value(&self) -> Option<(LayoutId, SlotIndex)> {
         let object = self.frames.iter().rev().find_map(|frame| match frame {
             Frame::Object {
                 record,
@@ -106,40 +150,59 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
             Frame::List { .. } => None,
         });
         let (record, field) = object?;
-        let slot = match field.source {
-            OutSource::Leaf(slot, _) | OutSource::Object(slot) => slot,
-            OutSource::Typename | OutSource::Local(_) | OutSource::Null => return None,
-        };
-        let layout = self.store.layout(record);
-        let known = |(l, s, _): &&(LayoutId, SlotIndex, Option<u32>)| (*l, *s) == (layout, slot);
-        if let Some((.., subgraph)) = self.blamed.iter().find(known) {
-            return *subgraph;
-        }
-        let subgraph = subgraph_of(self.plan, layout, slot);
-        self.blamed.push((layout, slot, subgraph));
-        subgraph
+        Some((self.store.layout(record), slot_of(field)?))
     }
 }
 
-/// The subgraph that is asked for the values of a slot, if there is only one.
-fn subgraph_of(plan: &Plan, layout: LayoutId, slot: SlotIndex) -> Option<u32> {
-    let mut found = None;
-    for fetch in plan.fetches.as_slice() {
+/// Stands for the concrete type of a layout's objects among its slots.
+const TYPE: SlotIndex = SlotIndex::MAX;
+
+/// The fetches that bring the values of a slot, or tell [`TYPE`].
+fn writers(plan: &Plan, layout: LayoutId, slot: SlotIndex) -> impl Iterator<Item = &Fetch> {
+    let fetches = plan.fetches.as_slice().iter();
+    fetches.filter(move |fetch| {
         let roots = fetch.root.iter().map(|root| root.shape);
         let targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
         let mut open: Vec<ShapeId> = roots.chain(targets.map(|target| target.shape)).collect();
         while let Some(id) = open.pop() {
             let shape = &plan.shapes[id];
             open.extend(shape.fields.iter().filter_map(|field| field.shape));
-            if shape.layout == layout && shape.fields.iter().any(|field| field.slot == slot) {
-                if found.is_some_and(|other| other != fetch.subgraph) {
-                    return None;
-                }
-                found = Some(fetch.subgraph);
+            let tells = slot == TYPE && shape.typename_key.is_some();
+            let brings = || shape.fields.iter().any(|field| field.slot == slot);
+            if shape.layout == layout && (tells || brings()) {
+                return true;
             }
         }
+        false
+    })
+}
+
+/// By fetch: 0 if it brings the values of a slot, 1 if such a one waits for it, and so on; `None` for all others.
+fn nearness(plan: &Plan, layout: LayoutId, slot: SlotIndex) -> Vec<Option<u32>> {
+    let mut near = vec![None; plan.fetches.len()];
+    let mut found: Vec<&Fetch> = writers(plan, layout, slot).collect();
+    for (at, (_, fetch)) in plan.fetches.iter().enumerate() {
+        if found.iter().any(|other| std::ptr::eq(*other, fetch)) {
+            near[at] = Some(0);
+        }
     }
-    found
+    for steps in 1.. {
+        let next: Vec<FetchId> = found
+            .iter()
+            .flat_map(|fetch| fetch.dependencies.iter().copied())
+            .collect();
+        found.clear();
+        for id in next {
+            if near[id.index()].is_none() {
+                near[id.index()] = Some(steps);
+                found.push(&plan.fetches[id]);
+            }
+        }
+        if found.is_empty() {
+            break;
+        }
+    }
+    near
 }
 
 /// So many nulls are looked up among the errors there are, if there is no room for another one; those beyond are counted

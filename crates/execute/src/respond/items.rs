@@ -107,7 +107,7 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
             let message =
                 || Cow::Borrowed("The argument initialCount of @stream is negative or null.");
             self.push_error(codes::INVALID_INITIAL_COUNT, message, &[], None);
-            return self.put_null(Null { explained: true });
+            return self.put_null(Null::Reported);
         };
         match field.source {
             OutSource::Object(slot) => {
@@ -131,7 +131,7 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
                 }
             }
             OutSource::Typename | OutSource::Local(_) | OutSource::Null => {
-                self.put_null(Null { explained: false });
+                self.put_null(Null::Answered);
             }
         }
     }
@@ -160,7 +160,7 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
         first.push(b']');
         let before = self.filter.mark();
         let written = self.put_leaves(field, kind, &first);
-        if let Err(null) = written.unwrap_or(Err(Null { explained: false })) {
+        if let Err(null) = written.unwrap_or(Err(Null::Answered)) {
             self.filter.reset(before);
             return Err(null);
         }
@@ -177,14 +177,14 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
             };
             let before = self.filter.mark();
             let written = self.put_leaves(&field, kind, raw);
-            let written = written.unwrap_or(Err(Null { explained: false }));
+            let written = written.unwrap_or(Err(Null::Answered));
             if written.is_err() {
                 self.filter.reset(before);
             }
             return written;
         }
         if raw == b"null" {
-            return Err(Null { explained: false });
+            return Err(Null::Answered);
         }
         self.put_scalar(kind, raw, &[])
     }

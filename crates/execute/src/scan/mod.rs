@@ -15,9 +15,12 @@
 
 pub(crate) mod duplicates;
 pub(crate) mod entities;
+mod failed;
 mod fast_path;
 pub(crate) mod lookups;
 pub(crate) mod partial;
+
+pub(crate) use self::failed::fail_fields;
 
 use std::borrow::Cow;
 
@@ -907,21 +910,6 @@ const NOT_AN_OBJECT: &str = "The subgraph did not answer an object.";
 const NOT_A_LIST: &str = "The subgraph did not answer a list.";
 const UNEXPECTED_TYPE: &str = "The subgraph answered an object of an unexpected type.";
 const LIST_MISMATCH: &str = "Two subgraphs answered this list with different lengths.";
-
-/// Marks every value that `shape` would have put into `record` as failed, if nothing else put one there.
-pub(crate) fn fail_fields(store: &mut Store<'_>, shape: ShapeId, record: RecordId) {
-    let plan = store.plan();
-    let shape = &plan.shapes[shape];
-    let ty = store.known_type(record);
-    if store.type_state(record) == TypeState::Unknown && shape.typename_key.is_some() {
-        store.set_type_state(record, TypeState::Failed);
-    }
-    for field in &shape.fields {
-        if applies(field, ty) {
-            store.merge(record, field.slot, Value::Failed);
-        }
-    }
-}
 
 /// Whether a key means this field for objects of type `ty`.
 pub(crate) fn applies(field: &ShapeField, ty: Option<RuntimeType>) -> bool {

@@ -4,6 +4,7 @@
 
 mod arriving;
 mod bounds;
+mod completeness;
 mod conditions;
 mod context;
 mod deferred;
