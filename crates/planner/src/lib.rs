@@ -172,6 +172,43 @@ pub fn plan_judged(
     plan_observed(supergraph, operation, options, Fuel::OfOptions, &mut ())
 }
 
+/// The tree of an operation, and the requests chosen for each scope.
+type Searched<'a> = (tree::Tree<'a>, Vec<(tree::Scope, search::Found)>);
+
+/// Grows the tree and searches it. Where something cannot be had and the tree left keys or `@requires` out, it grows a
+/// level deeper, until it leaves nothing out or all further trees together have as many nodes as one may have.
+fn search_deep<'a>(
+    supergraph: &'a Supergraph,
+    operation: &'a Operation,
+    options: &PlanOptions,
+    fuel: Fuel,
+    observer: &mut impl Observer,
+) -> Result<Searched<'a>, PlanError> {
+    let mut tree = tree::grow(supergraph, operation, options)?;
+    observer.tree(&tree);
+    let search = |tree: &tree::Tree<'_>| load::choose(tree, &fuel.options(tree, options));
+    let error = match search(&tree) {
+        Ok(scopes) => return Ok((tree, scopes)),
+        Err(error) => error,
+    };
+    let mut rest = options.clone();
+    for depth in tree::DEPTH + 1..=u16::MAX {
+        if !tree.is_cut || error.code != ErrorCode::QUERY_PLANNING_FAILED {
+            break;
+        }
+        let Ok(deeper) = tree::grow_to(supergraph, operation, &rest, depth) else {
+            break;
+        };
+        rest.nodes_max -= deeper.nodes.len() as u32;
+        tree = deeper;
+        if let Ok(scopes) = search(&tree) {
+            observer.tree(&tree);
+            return Ok((tree, scopes));
+        }
+    }
+    Err(error)
+}
+
 /// [`plan_judged`] and [`refine`], watched: this is where the passes and their order are.
 pub fn plan_observed(
     supergraph: &Supergraph,
@@ -181,10 +218,8 @@ pub fn plan_observed(
     observer: &mut impl Observer,
 ) -> Result<Planned, PlanError> {
     let operation = &*restrict(supergraph, operation)?;
-    let tree = &tree::grow(supergraph, operation, options)?;
-    observer.tree(tree);
-    let options = &*fuel.options(tree, options);
-    let scopes = load::choose(tree, options)?;
+    let (tree, scopes) = search_deep(supergraph, operation, options, fuel, observer)?;
+    let tree = &tree;
     observer.search(tree, &scopes);
     let mut schedule = assign::Schedule::default();
     let mut quality = Quality::NOTHING;

@@ -20,6 +20,7 @@ use ogive_schema::{FieldId, Schema, Type, TypeId};
 use crate::{Batching, Measured};
 
 pub use build::grow;
+pub(crate) use build::{DEPTH, grow_to};
 
 define_id! {
     /// An object-valued place.
@@ -54,6 +55,8 @@ pub struct Tree<'a> {
     /// Facts by which field sets go through objects that the client selects, by the client's first fact with the same
     /// field and arguments; none where it is that fact itself.
     pub own: FastMap<FactId, FactId>,
+    /// Whether keys and `@requires` were left out because places are nested too deep for them.
+    pub is_cut: bool,
     /// Introspection fields, which the gateway answers itself, in order of locals.
     pub locals: Vec<FieldNodeId>,
 }
@@ -74,7 +77,7 @@ pub struct Place {
     /// Number of slots taken.
     pub slots: SlotIndex,
     /// Levels of gateway-only places above and including this one.
-    pub internal_depth: u8,
+    pub internal_depth: u16,
     /// Objects come from `@interfaceObject`s, and no subgraph can tell what they are.
     is_never_told: bool,
     /// `@provides` selections in force for objects that come from each subgraph along this very path.

@@ -21,12 +21,26 @@ use crate::{
 };
 use own::Choices;
 
-/// Grows the tree. Fails on the node limit, and on an operation that did not come from [`restrict`](crate::restrict())
-/// where something is restricted.
+/// How deep places that only the gateway needs are nested at first: keys inside keys, and what `@requires` goes
+/// through. Hardly any plan needs more.
+pub(crate) const DEPTH: u16 = 3;
+
+/// Grows the tree as deep as most plans need it. Fails on the node limit, and on an operation that did not come from
+/// [`restrict`](crate::restrict()) where something is restricted.
 pub fn grow<'a>(
     supergraph: &'a Supergraph,
     op: &'a Operation,
     options: &PlanOptions,
+) -> Result<Tree<'a>, PlanError> {
+    grow_to(supergraph, op, options, DEPTH)
+}
+
+/// As [`grow`], places that only the gateway needs being nested up to `depth` before they add no further ones.
+pub(crate) fn grow_to<'a>(
+    supergraph: &'a Supergraph,
+    op: &'a Operation,
+    options: &PlanOptions,
+    depth: u16,
 ) -> Result<Tree<'a>, PlanError> {
     if !op.is_restricted && !supergraph.restrictions.is_empty() {
         return Err(PlanError::failed(
@@ -35,7 +49,7 @@ pub fn grow<'a>(
     }
     let mut choices = Choices::default();
     loop {
-        let tree = grow_with(supergraph, op, options, &mut choices)?;
+        let tree = grow_with(supergraph, op, options, depth, &mut choices)?;
         if !choices.start_again() {
             return Ok(tree);
         }
@@ -47,12 +61,16 @@ fn grow_with<'a>(
     supergraph: &'a Supergraph,
     op: &'a Operation,
     options: &PlanOptions,
+    depth: u16,
     choices: &mut Choices,
 ) -> Result<Tree<'a>, PlanError> {
     let mut grower = Grower {
         options,
+        depth,
         wide: FastMap::default(),
         leaf_slots: FastMap::default(),
+        visiting: Tree::ROOT,
+        is_noted: BitSet::new(),
         classes: None,
         types_known: FastMap::default(),
         choices,
@@ -65,6 +83,7 @@ fn grow_with<'a>(
             batching: options.batching.clone(),
             measured: options.measured.clone(),
             own: FastMap::default(),
+            is_cut: false,
             locals: ogive_operation::local_fields(op).collect(),
         },
     };
@@ -85,7 +104,8 @@ fn grow_with<'a>(
     }
     let mut next = 0;
     while next < grower.tree.nodes.len() {
-        grower.helper_facts(NodeId(next as u32))?;
+        grower.visiting = NodeId(next as u32);
+        grower.helper_facts(grower.visiting)?;
         next += 1;
     }
     let mut tree = grower.tree;
@@ -98,11 +118,17 @@ const SCANNED_MAX: usize = 16;
 
 struct Grower<'a, 'o> {
     options: &'o PlanOptions,
+    /// Deepest nesting of places that only the gateway needs and that add further ones.
+    depth: u16,
     tree: Tree<'a>,
     /// Facts by node and field, any arguments, of nodes with more than [`SCANNED_MAX`] facts.
     wide: FastMap<(NodeId, FieldId), Vec<FactId>>,
     /// Slots shared by all concrete types: client leaves by field node.
     leaf_slots: FastMap<(PlaceId, FieldNodeId), SlotIndex>,
+    /// The node that gets its helper facts; those before it have them.
+    visiting: NodeId,
+    /// Facts (`FactId.0`) whose requirements are noted.
+    is_noted: BitSet,
     /// Made when the first place with several concrete types is met.
     classes: Option<Classes<'a>>,
     /// What [`Grower::types_known`] found, by field that leads to the place.
@@ -118,7 +144,7 @@ impl<'a> Grower<'a, '_> {
         ty: TypeId,
         possible: BitSet,
         selection: Option<SelectionSetId>,
-        internal_depth: u8,
+        internal_depth: u16,
         provides: Vec<(SubgraphId, FieldSetId)>,
     ) -> Result<PlaceId, PlanError> {
         let id = self.tree.places.push(Place {
@@ -337,7 +363,8 @@ impl<'a> Grower<'a, '_> {
                 Some(s) => self.tree.op.selection_sets[s].possible.clone(),
                 None => schema.types[ty.id].possible.clone(),
             };
-            let depth = self.tree.places[place].internal_depth + u8::from(client.is_none());
+            let depth = self.tree.places[place].internal_depth;
+            let depth = depth.saturating_add(u16::from(client.is_none()));
             let child = self.place(Some(id), ty.id, possible, selection, depth, provides)?;
             self.tree.facts[id].child = Some(child);
         }

@@ -23,7 +23,7 @@ use ogive_operation::{Arg, CondId, FieldNodeId, FieldRef, Occurrence, SelectionS
 use ogive_plan::SlotIndex;
 use ogive_schema::{FieldId, TypeId};
 
-use super::{Grower, requirement::INTERNAL_DEPTH_MAX};
+use super::Grower;
 use crate::PlanError;
 use crate::tree::{Fact, FactId, KeyAlternative, Node, NodeId, PlaceId, Requirement, Tree};
 
@@ -416,12 +416,11 @@ impl<'a> Grower<'a, '_> {
                 let useful =
                     source.interface_object || may_be_unknown && source.possible.contains(ty.0);
                 for key in source.keys.iter().filter(|k| useful && k.resolvable) {
-                    let items = &graph.field_sets[key.fields].items;
-                    let composite = items.iter().any(|i| i.selection.is_some());
-                    if composite && self.tree.places[place].internal_depth >= INTERNAL_DEPTH_MAX {
+                    let composite = self.is_composite(key.fields);
+                    if composite && self.is_too_deep(place) {
                         continue;
                     }
-                    let before = self.tree.nodes[node].facts.len();
+                    let first = self.tree.facts.len();
                     let mut facts = self.field_set(node, key.fields, true)?;
                     if composite && let Some(told_by) = self.told_late(node) {
                         facts.push(told_by);
@@ -432,7 +431,7 @@ impl<'a> Grower<'a, '_> {
                         fields: Some(key.fields),
                         facts: facts.into(),
                     });
-                    self.key_members(node, before)?;
+                    self.requirements_since(first)?;
                 }
             }
         }

@@ -10,13 +10,23 @@ use ogive_schema::Schema;
 use super::Grower;
 use crate::{
     PlanError,
-    tree::{Context, FactId, KeyAlternative, NodeId, Requirement, Tree},
+    tree::{Context, FactId, KeyAlternative, NodeId, PlaceId, Requirement, Tree},
 };
 
-/// Deepest nesting of places that only the gateway needs (keys inside keys); deeper ones add no composite members.
-pub(super) const INTERNAL_DEPTH_MAX: u8 = 3;
-
 impl<'a> Grower<'a, '_> {
+    /// Whether a place adds no further places for keys and `@requires`: types may refer to each other in circles.
+    pub(super) fn is_too_deep(&mut self, place: PlaceId) -> bool {
+        let is_too_deep = self.tree.places[place].internal_depth >= self.depth;
+        self.tree.is_cut |= is_too_deep;
+        is_too_deep
+    }
+
+    /// Whether a field set goes through objects.
+    pub(super) fn is_composite(&self, set: FieldSetId) -> bool {
+        let items = &self.tree.supergraph.graph.field_sets[set].items;
+        items.iter().any(|item| item.selection.is_some())
+    }
+
     /// Adds what could help: keys of the node, and `@requires` of its facts.
     pub(super) fn helper_facts(&mut self, node: NodeId) -> Result<(), PlanError> {
         let graph: &'a QueryGraph = &self.tree.supergraph.graph;
@@ -58,14 +68,10 @@ impl<'a> Grower<'a, '_> {
                     continue;
                 }
                 let place = self.tree.nodes[node].place;
-                let composite = graph.field_sets[key.fields]
-                    .items
-                    .iter()
-                    .any(|i| i.selection.is_some());
-                if composite && self.tree.places[place].internal_depth >= INTERNAL_DEPTH_MAX {
+                if self.is_composite(key.fields) && self.is_too_deep(place) {
                     continue;
                 }
-                let before = self.tree.nodes[node].facts.len();
+                let first = self.tree.facts.len();
                 let mut facts = self.field_set(node, key.fields, true)?;
                 // The members of other keys come from a subgraph that knows the type; a name comes from nowhere.
                 if facts.is_empty() && self.tree.nodes[node].told_by.is_none() {
@@ -91,16 +97,23 @@ impl<'a> Grower<'a, '_> {
                     fields: Some(key.fields),
                     facts,
                 });
-                self.key_members(node, before)?;
+                self.requirements_since(first)?;
             }
         }
         self.interface_keys(node)
     }
 
-    /// Key members (the node's facts from `first` on) are rarely computed, but may be.
-    pub(super) fn key_members(&mut self, node: NodeId, first: usize) -> Result<(), PlanError> {
-        for i in first..self.tree.nodes[node].facts.len() {
-            self.requirements(node, self.tree.nodes[node].facts[i])?;
+    /// Members of keys and contexts are rarely computed, but may be: the facts from `first` on, of nodes that will not be
+    /// visited again.
+    pub(super) fn requirements_since(&mut self, first: usize) -> Result<(), PlanError> {
+        let mut at = first;
+        while at < self.tree.facts.len() {
+            let fact = FactId(at as u32);
+            let node = self.tree.facts[fact].node;
+            if node <= self.visiting {
+                self.requirements(node, fact)?;
+            }
+            at += 1;
         }
         Ok(())
     }
@@ -124,13 +137,18 @@ impl<'a> Grower<'a, '_> {
     /// taken the field from, resolves nothing.
     pub(super) fn requirements(&mut self, node: NodeId, fact: FactId) -> Result<(), PlanError> {
         let graph: &'a QueryGraph = &self.tree.supergraph.graph;
-        if self.tree.facts[fact].is_type {
+        if self.tree.facts[fact].is_type || !self.is_noted.insert(fact.0) {
             return Ok(());
         }
         let row = &graph.fields[self.tree.facts[fact].field];
         for source in &row.sources {
             let is_plain = source.requires.is_none() && source.context_args.is_empty();
             if is_plain || !row.is_active(source, &self.options.labels) {
+                continue;
+            }
+            let place = self.tree.nodes[node].place;
+            if source.requires.is_some_and(|set| self.is_composite(set)) && self.is_too_deep(place)
+            {
                 continue;
             }
             let mut facts = match source.requires {
@@ -182,9 +200,9 @@ impl<'a> Grower<'a, '_> {
                 above = self.tree.parent(self.tree.nodes[at].place);
             };
             let (node, fields) = found;
-            let before = self.tree.nodes[node].facts.len();
+            let first = self.tree.facts.len();
             facts.extend(self.field_set(node, fields, false)?);
-            self.key_members(node, before)?;
+            self.requirements_since(first)?;
             out.push(Context { arg, node, fields });
         }
         Ok(Some(out))
@@ -245,7 +263,7 @@ impl<'a> Grower<'a, '_> {
                 Some(fact) => fact,
                 // An object may hold another of its type, and so on.
                 None if schema.types[schema.fields[token].ty.id].kind.is_composite()
-                    && self.tree.places[place].internal_depth >= INTERNAL_DEPTH_MAX =>
+                    && self.is_too_deep(place) =>
                 {
                     continue;
                 }
