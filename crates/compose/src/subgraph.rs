@@ -64,6 +64,8 @@ pub struct Override {
     pub from: Box<str>,
     /// Progressive if there is one.
     pub label: Option<Box<str>>,
+    /// Whether that subgraph has the field, settled when overrides are merged.
+    pub is_needed: bool,
     /// Where it stands.
     pub span: Span,
 }
@@ -563,6 +565,7 @@ impl Subgraph {
                         info.overrides = Some(Override {
                             from,
                             label: text("label"),
+                            is_needed: true,
                             span: applied.span,
                         });
                     }

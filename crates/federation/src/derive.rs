@@ -109,9 +109,16 @@ impl Rows<'_> {
     }
 
     /// A loser that is listed as if nothing had happened is no resolver. Progressive overrides keep both, also where
-    /// the loser is marked as used although overridden: while the label is off, it resolves the field as ever.
+    /// the loser is marked as used although overridden: while the label is off, it resolves the field as ever. Where the
+    /// loser does not have the field, nobody else would resolve it while the label is off, so the label does not count.
     fn overrides(&mut self) {
         for (_, row) in self.graph.fields.iter_mut() {
+            let having: BitSet = row.sources.iter().map(|s| s.subgraph.0).collect();
+            for over in row.sources.iter_mut().filter_map(|s| s.overrides.as_mut()) {
+                if !having.contains(over.0.0) {
+                    over.1 = None;
+                }
+            }
             let losers = |progressive: bool| -> BitSet {
                 let overrides = row.sources.iter().filter_map(|s| s.overrides);
                 let those = overrides.filter(|(_, label)| label.is_some() == progressive);

@@ -113,11 +113,15 @@ impl Merger<'_> {
             (sub, &m.subs[sub as usize].schema.fields[field].directives)
         });
         self.out.field_by_name.insert((parent, name), row_id);
+        let is_uneven = mentions
+            .iter()
+            .any(|(sub, field)| self.field_ref(*sub, *field) != Some(ty));
         self.out.fields.push(FieldRow {
             name,
             parent,
             sources,
             ty,
+            is_uneven,
             args,
             description,
             directives,
@@ -561,16 +565,12 @@ impl Merger<'_> {
             info.external
                 || info.requires.is_some()
                 || info.provides.is_some()
-                || info.overrides.is_some()
+                || info.overrides.as_ref().is_some_and(|over| over.is_needed)
                 || info.overridden.is_some()
                 || info.override_label.is_some()
                 || !info.context_args.is_empty()
         });
-        let uneven = row
-            .sources
-            .iter()
-            .any(|(s, f)| self.field_ref(*s, *f) != Some(row.ty));
-        if row.sources.len() == parents && !special && !uneven {
+        if row.sources.len() == parents && !special && !row.is_uneven {
             return Vec::new();
         }
         row.sources
@@ -584,7 +584,7 @@ impl Merger<'_> {
                         let _ = write!(args, ", {name}: {}", ogive_schema::ConstValue::String(set.text.clone()));
                     }
                 }
-                if uneven {
+                if row.is_uneven {
                     let ty = self.field_ref(*sub, *field).unwrap_or(row.ty);
                     let _ = write!(args, ", type: \"{}\"", self.out.display(ty));
                 }
@@ -594,7 +594,8 @@ impl Merger<'_> {
                 if let Some(over) = &info.overrides {
                     let _ = write!(args, ", override: {}", ogive_schema::ConstValue::String(over.from.clone()));
                 }
-                let used = info.overridden == Some(true) || info.override_label.is_some() && self.is_used(*sub, *field);
+                let is_moving = info.override_label.is_some() && !info.external;
+                let used = info.overridden == Some(true) || is_moving && self.is_used(*sub, *field);
                 if used {
                     args.push_str(", usedOverridden: true");
                 }

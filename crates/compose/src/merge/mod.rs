@@ -105,6 +105,8 @@ pub struct FieldRow {
     pub sources: Vec<(u32, FieldId)>,
     /// What it returns.
     pub ty: Ref,
+    /// Whether some subgraph says otherwise, those that lost it to an override included.
+    pub is_uneven: bool,
     /// Arguments.
     pub args: Vec<InputRow>,
     /// Description.

@@ -44,9 +44,10 @@ impl Merger<'_> {
         let here = (this.place(over.span), String::new());
         self.contradicting_override(&about, sub, field, &here);
         let Some(loser) = self.override_source(&about, sub, &over, &here) else {
-            return;
+            return self.takes_nothing(sub, field);
         };
         let Some(theirs) = self.overridden_field(loser, sub, ty, field) else {
+            self.takes_nothing(sub, field);
             let message = format!(
                 "subgraph `{}` has no `{about}` (any more): the `@override` can go",
                 over.from
@@ -79,9 +80,20 @@ impl Merger<'_> {
                 over.from
             );
             let code = hint::OVERRIDE_DIRECTIVE_CAN_BE_REMOVED;
-            return self.report.hint(code, &about, message, &[here]);
+            self.report.hint(code, &about, message, &[here]);
+            if over.label.is_none() {
+                return;
+            }
         }
         self.mark_overridden(&about, loser, theirs, over);
+    }
+
+    /// Settles an override without a field to take: its subgraph resolves the field whatever labels are on.
+    fn takes_nothing(&mut self, sub: u32, field: FieldId) {
+        if let Some(over) = &mut self.subs[sub as usize].fields[field].overrides {
+            over.label = None;
+            over.is_needed = false;
+        }
     }
 
     /// `@override` beside a directive that says that the field is another subgraph's.
