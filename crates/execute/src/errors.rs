@@ -305,6 +305,15 @@ impl<'p> Errors<'p> {
         true
     }
 
+    /// Number of errors in the list.
+    pub(crate) fn listed(&self) -> usize {
+        self.list.len()
+    }
+    /// The error of a number, in the order in which they came.
+    pub(crate) fn get(&self, number: usize) -> Option<(Stage, &GraphqlError<'p>)> {
+        let listed = self.list.get(number)?;
+        Some((listed.stage, &listed.error))
+    }
     /// All errors in the order in which they came.
     pub(crate) fn list(&self) -> impl Iterator<Item = (Stage, &GraphqlError<'p>)> {
         self.list.iter().map(|listed| (listed.stage, &listed.error))

@@ -292,6 +292,7 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
         {
             match frame {
                 Frame::Object {
+                    record,
                     slots,
                     layout,
                     steps,
@@ -332,6 +333,9 @@ impl<'e, 'p, V: Filter> Emit<'e, 'p, V> {
                             .put_key(first, &self.derived.keys[step.key as usize]);
                         self.put_object(*below);
                         continue;
+                    }
+                    if !V::WHOLE {
+                        *next = self.filter.next(self.store.layout(*record), *next);
                     }
                     let Some(field) = layout.output.get(*next) else {
                         self.out.byte(b'}');

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use ogive_base::BitSet;
+use ogive_base::{BitSet, FastSet};
 use ogive_schema::{Schema, TypeId};
 
 use crate::ir::*;
@@ -25,7 +25,8 @@ pub fn describe(schema: &Schema, op: &Operation) -> String {
         );
     }
     out.push('\n');
-    // An explicit stack: (selection set, next entry, fields seen).
+    // An explicit stack: (selection set, next entry).
+    let mut seen: FastSet<FieldNodeId> = FastSet::default();
     let mut stack: Vec<(SelectionSetId, usize)> = vec![(op.root, 0)];
     while let Some((set_id, next)) = stack.pop() {
         let set = &op.selection_sets[set_id];
@@ -34,7 +35,7 @@ pub fn describe(schema: &Schema, op: &Operation) -> String {
         };
         stack.push((set_id, next + 1));
         let node = &op.fields[entry.field];
-        let again = set.order[..next].iter().any(|e| e.field == entry.field);
+        let again = !seen.insert(entry.field);
         for _ in 0..set.depth + 1 {
             out.push_str("  ");
         }
@@ -92,7 +93,12 @@ fn field(
         let _ = write!(out, " if {}", condition(op, entry.cond));
     }
     for group in op.deferral.of(entry.field) {
-        let _ = write!(out, " deferred {}", group.0);
+        let cond = op.deferral.groups[*group].cond;
+        let _ = if cond == CondId::TRUE {
+            write!(out, " deferred {}", group.0)
+        } else {
+            write!(out, " conditional {} if {}", group.0, condition(op, cond))
+        };
     }
     if let Some(stream) = op.deferral.streams.get(&entry.field) {
         let _ = write!(out, " streamed after {}", stream.initial_count);

@@ -3,6 +3,7 @@
 //! A plan refers to these fields as *locals*, numbered in order of their [`FieldNodeId`]s; [`local_fields`] gives that
 //! order, [`answer_locals`] the JSON of each.
 
+use ogive_base::FastSet;
 use ogive_schema::{
     ConstValue, Schema,
     introspection::{self, Meta, OutputTooLarge, Root, Selected},
@@ -87,12 +88,11 @@ fn children(
         op.conditions
             .holds(cond, |v| variables.boolean(v as usize).unwrap_or(false))
     };
-    let mut seen: Vec<FieldNodeId> = Vec::new();
+    let mut seen: FastSet<FieldNodeId> = FastSet::default();
     for entry in &op.selection_sets[set].order {
-        if seen.contains(&entry.field) || !holds(entry.cond) {
+        if !holds(entry.cond) || !seen.insert(entry.field) {
             continue;
         }
-        seen.push(entry.field);
         let node = &op.fields[entry.field];
         let field = match node.field {
             FieldRef::Field(id) => Meta::Field(id),

@@ -65,7 +65,7 @@ pub struct Operation {
 /// What may be answered later (`@defer`, `@stream`).
 #[derive(Clone, Debug, Default)]
 pub struct Deferral {
-    /// Fragments under `@defer`, parents before children.
+    /// Fragments under `@defer` and conditional groups, parents before children.
     pub groups: IdVec<DeferId, DeferredGroup>,
     /// The groups of every field that is reached through deferred fragments only: sorted, none of them below another.
     pub fields: FastMap<FieldNodeId, Vec<DeferId>>,
@@ -86,18 +86,22 @@ pub struct Stream {
     pub variable: Option<u32>,
 }
 
-/// A fragment under `@defer`, at one place of the response.
+/// A fragment under `@defer`, at one place of the response; or a *conditional group*: appearances that count only under a
+/// condition of fields that have others, too. Without it they would be taken for appearances that always count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeferredGroup {
     /// What the client calls it.
     pub label: Option<Box<str>>,
-    /// The deferred fragment around it.
+    /// The group around it.
     pub parent: Option<DeferId>,
     /// The place it is part of.
     pub place: SelectionSetId,
     /// Deferred if this variable is true or not given (index into [`Operation::variables`]); else part of what is
     /// around it. `None`: always deferred.
     pub variable: Option<u32>,
+    /// Of a conditional group: when its appearances count. They are never deferred by it, but part of what is around it.
+    /// [`CondId::TRUE`]: it is a fragment under `@defer`.
+    pub cond: CondId,
 }
 
 impl Deferral {
@@ -129,12 +133,20 @@ impl Deferral {
         }
         false
     }
-    /// Sorted, without duplicates and without groups below others: those come later anyway.
+    /// Sorted, without duplicates and without groups below others: those come later anyway. Each group is looked at once for
+    /// every group around it.
     pub fn reduce(&self, groups: &mut Vec<DeferId>) {
         groups.sort_unstable();
         groups.dedup();
+        if groups.len() < 2 {
+            return;
+        }
         let all = groups.clone();
-        groups.retain(|g| !all.iter().any(|o| o != g && self.is_within(*g, *o)));
+        groups.retain(|group| {
+            let parent = |group: DeferId| self.groups[group].parent;
+            let mut around = std::iter::successors(parent(*group), |group| parent(*group));
+            !around.any(|other| all.binary_search(&other).is_ok())
+        });
     }
 }
 

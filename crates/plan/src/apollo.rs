@@ -70,9 +70,11 @@ fn tree(plan: &Plan) -> Option<Node<'_>> {
 /// What comes with a deferred group, or first, and the groups below it. A request of several groups stands in the first
 /// of them. Groups nest as deep as fragments, which the parser's depth limit bounds.
 fn part<'p>(plan: &'p Plan, deferral: &'p Deferral, group: Option<u32>) -> Option<Node<'p>> {
-    let own = steps(plan, |id| groups_of(plan, id).first().copied() == group);
+    let first = |id| groups_of(plan, id).first().copied();
+    let own = steps(plan, |id| deferral.fragment(first(id)) == group);
     let groups = (0..).zip(&deferral.groups);
-    let below = groups.filter(|(_, below)| below.parent == group);
+    let below = groups
+        .filter(|(_, below)| !below.is_conditional() && deferral.fragment(below.parent) == group);
     let below: Vec<_> = below
         .map(|(id, _)| (id, part(plan, deferral, Some(id))))
         .collect();

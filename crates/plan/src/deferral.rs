@@ -6,7 +6,7 @@
 //! groups has or is below ([`Deferral::follows`]), so that the primary part is complete without any group, and a group
 //! without those that are not around it.
 
-use crate::ids::LayoutId;
+use crate::ids::{Cond, LayoutId};
 
 /// Deferred groups of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,8 @@ pub struct Deferral {
     pub streams: Vec<StreamOutput>,
 }
 
-/// One fragment under `@defer`, at one place.
+/// One fragment under `@defer`, at one place; or a *conditional group*: appearances of values that count only under a
+/// condition, where others count always or under other ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeferredGroup {
     /// What the client calls it.
@@ -36,6 +37,16 @@ pub struct DeferredGroup {
     /// Deferred if this variable (index into [`Plan::variables`](crate::Plan::variables)) is true or not given; else it belongs to what is
     /// around it. `None`: always deferred.
     pub variable: Option<u32>,
+    /// Of a conditional group: when its appearances count. They are never deferred by it, but part of what is around it.
+    /// [`Cond::TRUE`]: it is a fragment under `@defer`.
+    pub cond: Cond,
+}
+
+impl DeferredGroup {
+    /// Whether it is no fragment, but appearances that count only under a condition.
+    pub fn is_conditional(&self) -> bool {
+        self.cond != Cond::TRUE
+    }
 }
 
 /// An appearance of a value in the response that is not in the primary part, or that a deferred fragment asks for.
@@ -72,6 +83,19 @@ impl Deferral {
     /// The primary part.
     pub const PRIMARY: u32 = 0;
 
+    /// The fragment that a group stands for: itself, or of a conditional group the nearest one around it; `None`: the primary
+    /// part.
+    pub fn fragment(&self, group: Option<u32>) -> Option<u32> {
+        let mut at = group;
+        // Parents come before children, so this ends.
+        while let Some(group) = at.and_then(|at| self.groups.get(at as usize))
+            && group.is_conditional()
+        {
+            at = group.parent;
+        }
+        at
+    }
+
     /// Whether `group` is `other` or below it.
     pub fn is_within(&self, group: u32, other: u32) -> bool {
         let mut at = Some(group);
@@ -83,6 +107,23 @@ impl Deferral {
             at = self.groups.get(group as usize).and_then(|g| g.parent);
         }
         false
+    }
+
+    /// Sorts groups and drops duplicates and those below others, which come later anyway. Each is looked at once for every
+    /// group around it.
+    pub fn reduce(&self, groups: &mut Vec<u32>) {
+        groups.sort_unstable();
+        groups.dedup();
+        if groups.len() < 2 {
+            return;
+        }
+        let all = groups.clone();
+        groups.retain(|group| {
+            let parent = |group: u32| self.groups.get(group as usize).and_then(|g| g.parent);
+            // Parents come before children, so this ends.
+            let mut around = std::iter::successors(parent(*group), |group| parent(*group));
+            !around.any(|other| all.binary_search(&other).is_ok())
+        });
     }
 
     /// Whether a part may wait for another one: that is the primary part, or each group of the first is within one of

@@ -136,11 +136,13 @@ fn write_deferral(deferral: &Deferral, out: &mut Encoder) {
             parent,
             layout,
             variable,
+            cond,
         } = group;
         out.optional_string(label.as_deref());
         optional_number(*parent, out);
         out.number(layout.0.into());
         optional_number(*variable, out);
+        out.number(cond.0.into());
     });
     list(parts, out, |part, out| numbers(part.iter().copied(), out));
     numbers(fetches.iter().copied(), out);
@@ -182,6 +184,7 @@ fn read_deferral(from: &mut Decoder<'_>) -> Result<Box<Deferral>> {
                 parent: read_optional_number(from)?,
                 layout: LayoutId(from.u32()?),
                 variable: read_optional_number(from)?,
+                cond: Cond(from.u32()?),
             })
         })?,
         parts: from.list(|from| from.list(Decoder::u32))?,

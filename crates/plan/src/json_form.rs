@@ -60,6 +60,10 @@ pub fn json(plan: &Plan) -> String {
                 out.key("if");
                 out.string(name.map_or("?", |name| name));
             }
+            if group.is_conditional() {
+                out.key("condition");
+                out.string(&condition(plan, group.cond));
+            }
             out.key("values");
             out.begin_array();
             for place in deferred_places(plan, deferral, number as u32) {

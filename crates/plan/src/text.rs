@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use crate::{
     describe::{
-        deferred_places, groups_of, if_clause, layout_path, places_filled, query_text,
+        condition, deferred_places, groups_of, if_clause, layout_path, places_filled, query_text,
         restricted_places, streamed_place, subgraph_name, type_names, waves,
     },
     ids::*,
@@ -46,7 +46,12 @@ fn write_plan(plan: &Plan, out: &mut String) -> fmt::Result {
     if let Some(deferral) = &plan.deferral {
         writeln!(out, "\nmay come later")?;
         for (number, group) in deferral.groups.iter().enumerate() {
-            write!(out, "  deferred {number}")?;
+            let kind = if group.is_conditional() {
+                "conditional"
+            } else {
+                "deferred"
+            };
+            write!(out, "  {kind} {number}")?;
             if let Some(label) = &group.label {
                 write!(out, " {label:?}")?;
             }
@@ -60,6 +65,9 @@ fn write_plan(plan: &Plan, out: &mut String) -> fmt::Result {
             if let Some(variable) = group.variable {
                 let name = plan.variables.get(variable as usize);
                 write!(out, " if ${}", name.map_or("?", |name| name))?;
+            }
+            if group.is_conditional() {
+                write!(out, " if {}", condition(plan, group.cond))?;
             }
             writeln!(out)?;
             for place in deferred_places(plan, deferral, number as u32) {

@@ -11,6 +11,7 @@
 //! A subgraph chooses how many errors it reports and what they say of their places. So what one answer may make us look
 //! at is bounded ([`LOOKS`]): errors beyond that are told without a place.
 
+use ogive_base::FastSet;
 use ogive_plan::{Deferral, FetchId, LayoutId, OutField, OutSource, ShapeId, SlotIndex};
 
 use super::Absorb;
@@ -89,11 +90,9 @@ fn add_null_fields<'p, I: Iterator<Item = &'p OutField>>(
         add(field, places);
         return true;
     }
-    let mut taken: Vec<u32> = Vec::new();
+    let mut taken: FastSet<u32> = FastSet::default();
     for field in fields().filter(takes_object) {
-        let part = part(field);
-        if !taken.contains(&part) {
-            taken.push(part);
+        if taken.insert(part(field)) {
             add(field, places);
         }
     }
@@ -219,9 +218,16 @@ impl<'p> Absorb<'_, 'p> {
             return Deferral::PRIMARY;
         };
         let layout = self.store.layout(record);
-        let mut entries = plan.layouts[layout].output.iter();
-        let entry = entries.position(|entry| std::ptr::eq(entry, field));
-        entry.map_or(Deferral::PRIMARY, |entry| deferral.of_output(layout, entry))
+        let output = &plan.layouts[layout].output;
+        // Entries of one list lie in order.
+        let entry = output.partition_point(|entry| std::ptr::from_ref(entry) < field);
+        match output
+            .get(entry)
+            .is_some_and(|entry| std::ptr::eq(entry, field))
+        {
+            true => deferral.of_output(layout, entry),
+            false => Deferral::PRIMARY,
+        }
     }
 
     /// Whether an object is null for its type: it is none that clients may see, or it was not told and their fields depend

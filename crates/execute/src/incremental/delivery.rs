@@ -5,6 +5,8 @@
 //! written with its group, and is complete when all of them are. It is announced (`pending`) when the fragment around it
 //! is complete; one that has nothing of its own is never announced, and those in it are in its place.
 //!
+//! A *slice* is what is done at one time: so many steps, then others on the thread have their turn.
+//!
 //! A *stream* is what is left of a list at one object: it is announced with what is written of the list, and every item of
 //! it is written by itself (`items`).
 
@@ -21,6 +23,7 @@ use crate::{
         filter::KeyFilter,
         groups::{FIRST, Groups},
         part::{Fragment, OpenStream, Outcome, Part, PieceOutput, Unit, json},
+        pending::{Announced, PendingParts},
         streams::Streams,
     },
     limits::ExecuteLimits,
@@ -44,13 +47,19 @@ pub(crate) struct Delivery<'p> {
     pub(super) known: FastMap<(u32, RecordId), usize>,
     pub(super) units: Vec<Unit>,
     pub(super) open: Vec<OpenStream>,
-    /// What was announced and is not complete, in order.
-    pending: Vec<Part>,
+    /// What was announced and is not complete.
+    pending: PendingParts,
     /// What to announce, unless it has nothing of its own.
     pub(super) candidates: Vec<Part>,
     next_id: u32,
     placed: ErrorPlaces,
+    /// Whether nothing has come since errors lost the paths that lead to values.
+    is_current: bool,
     stage: Stage,
+    /// Parts, pieces, groups and errors that were looked at...
+    pub(crate) steps: u64,
+    /// ... and how many at the end of this slice.
+    slice_end: u64,
     /// Whether there were too many fragments and streams.
     pub(super) is_full: bool,
     /// Whether what an object is will only be told by what is asked still.
@@ -74,9 +83,24 @@ enum Stage {
 pub(crate) enum Step {
     /// A payload is to be sent.
     Payload(Payload),
+    /// There is more to do, but it was long enough.
+    Pause,
     /// There is nothing to send yet.
     Wait,
 }
+
+/// What became of a part.
+pub(super) enum Progress {
+    /// Nothing more comes of it.
+    Over,
+    /// More comes.
+    More,
+    /// It has to wait until nothing is asked any more.
+    Wait,
+}
+
+/// Steps of a slice: a millisecond's work, about.
+const SLICE_STEPS: u64 = 2_048;
 
 impl<'p> Delivery<'p> {
     pub(crate) fn new(groups: Groups<'p>, streams: Streams<'p>, limits: &ExecuteLimits) -> Self {
@@ -93,11 +117,14 @@ impl<'p> Delivery<'p> {
             fragments: Vec::new(),
             known: FastMap::default(),
             units: Vec::new(),
-            pending: Vec::new(),
+            pending: PendingParts::default(),
             candidates: Vec::new(),
             next_id: 0,
             placed: ErrorPlaces::default(),
+            is_current: false,
             stage: Stage::Initial,
+            steps: 0,
+            slice_end: 0,
             is_full: false,
             is_untold: false,
         }
@@ -110,8 +137,33 @@ impl<'p> Delivery<'p> {
         self.stage == Stage::Over
     }
 
+    /// Takes note of what came: parts that waited for it may be ready.
+    pub(crate) fn refresh(&mut self, run: &Run<'_>) {
+        self.is_current = false;
+        let reached = self.groups.take_reached();
+        let parts = if self.groups.is_idle() {
+            self.pending.take_all_waiting()
+        } else {
+            let waiting = reached.into_iter();
+            let waiting = waiting.flat_map(|target| self.pending.take_waiting(target));
+            waiting.collect()
+        };
+        for part in parts {
+            self.wait(part, run);
+        }
+    }
+    /// Whether there is more to send now.
+    pub(crate) fn has_more(&self) -> bool {
+        self.stage == Stage::Groups && self.pending.has_ready()
+    }
+    /// Whether it is time to let others have their turn.
+    pub(super) fn is_sliced(&self) -> bool {
+        self.steps >= self.slice_end
+    }
+
     /// What is to be done with what is there.
     pub(crate) fn step(&mut self, run: &mut Run<'_>) -> Step {
+        self.slice_end = self.steps + SLICE_STEPS;
         let mut payload = Payload::default();
         match self.stage {
             Stage::Over => return Step::Wait,
@@ -125,33 +177,10 @@ impl<'p> Delivery<'p> {
                 self.stage = Stage::Groups;
             }
             Stage::Groups => {
-                let (mut bytes, mut counted) = (0, 0);
-                while bytes < self.chunk_bytes
-                    && let Some(at) = self.next_ready(run)
-                {
-                    let is_over = match self.pending[at] {
-                        Part::Fragment(fragment) => {
-                            if !self.complete(fragment, &mut payload, run) {
-                                break;
-                            }
-                            true
-                        }
-                        Part::Stream(stream) => {
-                            match self.advance(stream, bytes, &mut payload, run) {
-                                Some(is_over) => is_over,
-                                None => break,
-                            }
-                        }
-                    };
-                    if is_over {
-                        self.pending.remove(at);
-                    }
-                    self.announce(&mut payload, run);
-                    bytes += payload.items_bytes(counted);
-                    counted = payload.incremental.len();
-                }
+                let waits = self.write_ready(&mut payload, run);
                 if payload.completed.is_empty() && payload.incremental.is_empty() {
-                    return Step::Wait;
+                    let is_paused = !waits && self.pending.has_ready();
+                    return if is_paused { Step::Pause } else { Step::Wait };
                 }
             }
         }
@@ -162,19 +191,46 @@ impl<'p> Delivery<'p> {
         Step::Payload(payload)
     }
 
-    fn next_ready(&self, run: &Run<'_>) -> Option<usize> {
-        if self.is_untold && !self.groups.is_complete() {
-            return None;
-        }
-        let is_ready = |part: &Part| match part {
-            Part::Fragment(fragment) => {
-                let fragment = &self.fragments[*fragment];
-                let pass = self.streams.pass_of(run.store(), fragment.record);
-                self.groups.is_ready(pass, Some(fragment.group))
+    /// Writes parts that are ready until a payload is large enough or the slice over. Whether all have to wait until nothing
+    /// is asked any more.
+    fn write_ready(&mut self, payload: &mut Payload, run: &mut Run<'_>) -> bool {
+        let (mut bytes, mut counted) = (0, 0);
+        while bytes < self.chunk_bytes && !self.is_sliced() {
+            if self.is_untold && !self.groups.is_complete() {
+                return true;
             }
-            Part::Stream(stream) => self.is_next_ready(&self.open[*stream], run),
+            let Some((id, part)) = self.pending.take_ready() else {
+                break;
+            };
+            self.steps += 1;
+            let progress = match part {
+                Part::Fragment(fragment) => self.complete(fragment, payload, run),
+                Part::Stream(stream) => self.advance(stream, bytes, payload, run),
+            };
+            match progress {
+                Progress::Over => {}
+                Progress::More => self.wait((id, part), run),
+                Progress::Wait => self.pending.add((id, part), None),
+            }
+            self.announce(payload, run);
+            bytes += payload.bytes(counted);
+            counted = payload.incremental.len();
+        }
+        false
+    }
+
+    /// Keeps a part until it can be written.
+    fn wait(&mut self, (id, part): Announced, run: &Run<'_>) {
+        self.steps += 1;
+        let waits_for = match part {
+            Part::Fragment(fragment) => {
+                let fragment = &self.fragments[fragment];
+                let pass = self.streams.pass_of(run.store(), fragment.record);
+                self.groups.waits_for(pass, Some(fragment.group))
+            }
+            Part::Stream(stream) => self.next_waits_for(&self.open[stream], run),
         };
-        self.pending.iter().position(is_ready)
+        self.pending.add((id, part), waits_for);
     }
 
     /// The initial response; `None` if it has to wait for everything, since too much would be deferred, or since what an
@@ -233,12 +289,15 @@ impl<'p> Delivery<'p> {
         let (groups, streams) = (&self.groups, &self.streams);
         let base = if piece.item.is_some() { 2 } else { 0 };
         let (mut own, mut cost, mut is_partial) = (0, 0, false);
+        let is_current = std::mem::replace(&mut self.is_current, true);
+        if !is_current {
+            self.placed.forget();
+        }
         let mut written = run.write(|mut input| {
-            // Of items it was done before the first of them.
-            if piece.item.is_none() {
+            if !is_current {
                 forget_paths(&mut input);
             }
-            own = input.errors.list().count();
+            own = input.errors.listed();
             let filter = KeyFilter::new(groups, streams, piece.shown, base);
             let Some(costs) = costs else {
                 return put(input, piece, item, filter);
@@ -276,10 +335,11 @@ impl<'p> Delivery<'p> {
             out.lists = std::mem::take(&mut written.filter.lists);
         }
         let (store, errors) = run.writing();
-        let mut list = self
+        let placed = self
             .placed
-            .of_piece((store, groups, streams), errors, piece, own)
-            .unwrap_or_default();
+            .of_piece((store, groups, streams), errors, piece, own);
+        self.steps += 4 + placed.looked_at;
+        let mut list = placed.list;
         if written.too_long || written.body.is_none() && list.is_empty() {
             let error = if written.too_long {
                 let message = "The limit response_bytes_max was reached.";
@@ -300,6 +360,7 @@ impl<'p> Delivery<'p> {
         let mut at = 0;
         while let Some(part) = self.candidates.get(at).copied() {
             at += 1;
+            self.steps += 1;
             let id = self.next_id;
             let (path, label) = match part {
                 Part::Fragment(fragment) => {
@@ -324,45 +385,49 @@ impl<'p> Delivery<'p> {
             };
             payload.pending.push(PendingGroup { id, path, label });
             self.next_id += 1;
-            self.pending.push(part);
+            self.wait((id, part), run);
         }
         self.candidates.clear();
     }
 
-    /// Writes what is missing of a fragment, and sends it. False if it has to wait for everything.
-    fn complete(&mut self, fragment: usize, payload: &mut Payload, run: &mut Run<'_>) -> bool {
+    /// Writes what is missing of a fragment, then sends it; as much as there is time for.
+    fn complete(&mut self, fragment: usize, payload: &mut Payload, run: &mut Run<'_>) -> Progress {
         let Some(id) = self.fragments[fragment].id else {
-            return true;
+            return Progress::Over;
         };
-        let mut failed = None;
-        let mut at = 0;
         // Units come to light while others are written.
-        while let Some(unit) = self.fragments[fragment].units.get(at).copied() {
-            at += 1;
+        while let Some(unit) = self.fragments[fragment].next_unwritten() {
+            if self.is_sliced() {
+                return Progress::More;
+            }
             if let Outcome::Waiting = self.units[unit].outcome {
                 self.units[unit].outcome = self.outcome(unit, fragment, run);
-                if matches!(self.units[unit].outcome, Outcome::Waiting) {
-                    return false;
+            }
+            match &self.units[unit].outcome {
+                Outcome::Waiting => return Progress::Wait,
+                Outcome::Failed(errors) => {
+                    let errors = errors.clone();
+                    self.fail(fragment, id, errors, payload, run);
+                    self.fragments[fragment].id = None;
+                    return Progress::Over;
                 }
+                Outcome::Written(..) | Outcome::Sent => {}
             }
-            if let Outcome::Failed(errors) = &self.units[unit].outcome {
-                failed = Some(errors.clone());
-                break;
-            }
+            self.fragments[fragment].written += 1;
         }
-        if let Some(errors) = failed {
-            self.fail(fragment, id, errors, payload, run);
-        } else {
-            for unit in self.fragments[fragment].units.clone() {
-                self.send(unit, fragment, payload, run);
+        while let Some(unit) = self.fragments[fragment].next_unsent() {
+            if self.is_sliced() {
+                return Progress::More;
             }
-            payload.completed.push(CompletedGroup { id, errors: None });
-            let children = std::mem::take(&mut self.fragments[fragment].children);
-            let children = children.into_iter().map(Part::Fragment);
-            self.candidates.extend(children);
+            self.send(unit, fragment, payload, run);
+            self.fragments[fragment].sent += 1;
         }
+        payload.completed.push(CompletedGroup { id, errors: None });
+        let children = std::mem::take(&mut self.fragments[fragment].children);
+        let children = children.into_iter().map(Part::Fragment);
+        self.candidates.extend(children);
         self.fragments[fragment].id = None;
-        true
+        Progress::Over
     }
 
     fn outcome(&mut self, unit: usize, fragment: usize, run: &mut Run<'_>) -> Outcome {
@@ -432,11 +497,13 @@ impl<'p> Delivery<'p> {
             return;
         };
         self.cost = self.cost.saturating_add(cost);
+        self.steps += 2;
         let (store, _) = run.writing();
         let path = store.path(one.piece.record);
         // Of its fragments that wait, the one that is nearest.
         let mut nearest = (fragment, store.path(self.fragments[fragment].record).len());
         for other in &one.fragments {
+            self.steps += 1;
             let fragment = &self.fragments[*other];
             let len = store.path(fragment.record).len();
             if fragment.id.is_some() && len > nearest.1 {

@@ -1,7 +1,10 @@
 //! To which part an error belongs: to the one that has its place. One without a place belongs to the first part that is
 //! written after it.
 
-use ogive_base::{FastSet, id::Id as _};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+
+use foldhash::fast::RandomState;
+use ogive_base::{FastMap, FastSet, id::Id as _};
 use ogive_plan::{OutField, OutSource};
 
 use crate::{
@@ -14,9 +17,28 @@ use crate::{
     store::{RecordId, Source, Store, Value},
 };
 
-/// Errors without a place that were told, by their number.
+/// Errors of fetches that were found so far, by where they belong.
 #[derive(Default)]
-pub(crate) struct ErrorPlaces(FastSet<usize>);
+pub(crate) struct ErrorPlaces {
+    /// Errors without a place that were told, by their number.
+    told: FastSet<usize>,
+    /// The others of those.
+    unplaced: Vec<usize>,
+    /// Numbers of errors by the hash of every place that they are at or below, in order.
+    below: FastMap<u64, Vec<usize>>,
+    hasher: RandomState,
+    /// How many errors were looked at.
+    indexed: usize,
+}
+
+/// What of the errors belongs to a piece.
+#[derive(Default)]
+pub(crate) struct PlacedErrors {
+    /// A JSON list; nothing if there are none.
+    pub(crate) list: Vec<u8>,
+    /// How many were looked at.
+    pub(crate) looked_at: u64,
+}
 
 /// An object of which the entries of one key are written; or an item of a list that an entry of its output is.
 #[derive(Clone, Copy)]
@@ -37,20 +59,57 @@ impl Piece {
 }
 
 impl ErrorPlaces {
-    /// The errors of what was written, as a JSON list; those from number `own` on came up while it was. `None`: there are
-    /// none.
+    /// Forgets where errors are, but not which of them were told.
+    pub(crate) fn forget(&mut self) {
+        self.indexed = 0;
+        self.unplaced.clear();
+        self.below.clear();
+    }
+    fn index(&mut self, errors: &Errors<'_>) {
+        for (number, (stage, error)) in errors.list().enumerate().skip(self.indexed) {
+            if matches!(stage, Stage::Respond) {
+                continue;
+            }
+            let Some(path) = &error.path else {
+                if !self.told.contains(&number) {
+                    self.unplaced.push(number);
+                }
+                continue;
+            };
+            let mut hasher = self.hasher.build_hasher();
+            self.below.entry(hasher.finish()).or_default().push(number);
+            for step in path {
+                step.hash(&mut hasher);
+                self.below.entry(hasher.finish()).or_default().push(number);
+            }
+        }
+        self.indexed = errors.listed();
+    }
+    /// Numbers of the errors of fetches that may belong to an object, in order.
+    fn candidates(&self, at: &[PathStep<'_>]) -> Vec<usize> {
+        let mut hasher = self.hasher.build_hasher();
+        at.iter().for_each(|step| step.hash(&mut hasher));
+        let below = self.below.get(&hasher.finish());
+        let mut numbers = self.unplaced.clone();
+        numbers.extend(below.into_iter().flatten());
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The errors of what was written; those from number `own` on came up while it was.
     pub(crate) fn of_piece(
         &mut self,
         (store, groups, streams): (&Store<'_>, &Groups<'_>, &Streams<'_>),
         errors: &Errors<'_>,
         piece: Piece,
         own: usize,
-    ) -> Option<Vec<u8>> {
+    ) -> PlacedErrors {
+        let mut placed = PlacedErrors::default();
         if errors.len() == 0 {
-            return None;
+            return placed;
         }
+        self.index(errors);
         let at = store.path(piece.record);
-        let mut out = Vec::new();
         let n_fetches = store.plan().fetches.len();
         let fetch_of = |rank: u32| {
             let id = Source::of_rank(rank).fetch();
@@ -60,14 +119,19 @@ impl ErrorPlaces {
                 None => id,
             }
         };
-        for (number, (stage, error)) in errors.list().enumerate() {
+        let numbers = self.candidates(&at).into_iter();
+        for number in numbers.chain(own..errors.listed()) {
+            placed.looked_at += 1;
+            let Some((stage, error)) = errors.get(number) else {
+                continue;
+            };
             let is_of = match (stage, &error.path) {
                 (Stage::Respond, _) => number >= own,
                 (Stage::Fetch(rank), None) => {
                     let fetch = fetch_of(rank);
                     let is_first = piece.shown.key == FIRST && piece.item.is_none();
                     let is_early = is_first && !groups.may_have(FIRST, fetch);
-                    !is_early && self.0.insert(number)
+                    !is_early && self.told.insert(number)
                 }
                 (Stage::Fetch(rank), Some(path)) => {
                     let fetch = fetch_of(rank);
@@ -83,13 +147,15 @@ impl ErrorPlaces {
                 }
             };
             if is_of {
-                push(error, &mut out);
+                push(error, &mut placed.list);
             }
         }
-        (!out.is_empty()).then(|| {
-            out.push(b']');
-            out
-        })
+        if !placed.list.is_empty() {
+            placed.list.push(b']');
+        }
+        let told = &self.told;
+        self.unplaced.retain(|number| !told.contains(number));
+        placed
     }
 }
 

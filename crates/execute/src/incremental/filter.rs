@@ -54,6 +54,12 @@ impl Filter for KeyFilter<'_, '_> {
         let key = self.groups.key(layout, entry);
         self.groups.shows(self.shown, key)
     }
+    fn next(&self, layout: LayoutId, from: usize) -> usize {
+        match self.shown.floor {
+            Some(_) => from,
+            None => self.groups.next_of_key(layout, self.shown.key, from),
+        }
+    }
     fn begin(&mut self, object: Option<(RecordId, LayoutId)>) {
         self.open.push((self.written.len(), self.lists.len()));
         if let Some((record, layout)) = object

@@ -1,5 +1,6 @@
 //! Which units and fragments there are: found while what is around them is written.
 
+use ogive_base::FastSet;
 use ogive_plan::LayoutId;
 
 use crate::{
@@ -7,7 +8,6 @@ use crate::{
         IncrementalForm,
         delivery::Delivery,
         errors::Piece,
-        groups::FIRST,
         part::{Fragment, Outcome, Part, Unit},
     },
     run::Run,
@@ -24,50 +24,92 @@ impl Delivery<'_> {
         around: Option<(u32, Option<usize>)>,
         written: &[RecordId],
     ) {
-        let mut keys: Vec<u32> = Vec::new();
         let is_distinct = self.groups.form() == IncrementalForm::Distinct;
         for record in written.iter().copied() {
-            // All of the object itself came to light when it was written first.
-            if is_distinct && top == Some(record) {
-                continue;
-            }
-            let layout = run.store().layout(record);
-            let row = &run.store().plan().layouts[layout];
-            keys.clear();
-            for (entry, other) in row.output.iter().zip(self.groups.keys(layout)) {
-                if *other != FIRST
-                    && !self.groups.shows(piece.shown, *other)
-                    && !keys.contains(other)
-                    && run.applies(record, entry)
-                {
-                    keys.push(*other);
-                }
-            }
-            for other in &keys {
-                match self.groups.form() {
-                    IncrementalForm::Distinct => self.add_unit(run, *other, record),
-                    IncrementalForm::Repeated => {
-                        let group = *other - 1;
-                        let begins_here = self.groups.begins_at(group, layout);
-                        let outer = around.map(|(group, _)| group);
-                        if begins_here && self.is_inside(group, outer, layout, &keys) {
-                            let parent = around.and_then(|(_, fragment)| fragment);
-                            self.add_repeated(group, record, parent);
-                        }
+            self.steps += 1;
+            if is_distinct {
+                // All of the object itself came to light when it was written first.
+                if top != Some(record) {
+                    for key in self.further_keys(run, piece, record) {
+                        self.add_unit(run, key, record);
                     }
                 }
+                continue;
+            }
+            let groups = match around {
+                Some((outer, _)) if top == Some(record) => self.inside(run, outer, record),
+                _ => self.next_inside(run, piece, record, around.map(|(group, _)| group)),
+            };
+            let parent = around.and_then(|(_, fragment)| fragment);
+            for group in groups {
+                self.add_repeated(group, record, parent);
             }
         }
     }
 
-    /// Whether a group that begins at a place is the next one inside of what is written there. Groups between them that
-    /// have nothing of their own do not count.
-    fn is_inside(&self, group: u32, around: Option<u32>, layout: LayoutId, keys: &[u32]) -> bool {
+    /// Keys of which an object has more than is written with a piece, in the order of their first entries.
+    fn further_keys(&mut self, run: &Run<'_>, piece: Piece, record: RecordId) -> Vec<u32> {
+        let layout = run.store().layout(record);
+        let groups = &self.groups;
+        let mut keys: Vec<(u32, u32)> = Vec::new();
+        for of_key in groups.entries_by_key(layout) {
+            self.steps += 1;
+            let key = of_key[0].0;
+            if !groups.shows(piece.shown, key)
+                && let Some(first) = first_of(run, record, of_key)
+            {
+                keys.push((first, key));
+            }
+        }
+        keys.sort_unstable();
+        keys.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// The groups that begin at an object and are the next ones inside of what is written of it as part of a group. Groups
+    /// between them that have nothing of their own do not count.
+    fn inside(&mut self, run: &Run<'_>, outer: u32, record: RecordId) -> Vec<u32> {
+        let layout = run.store().layout(record);
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        let mut open: Vec<u32> = self.groups.children_at(outer, layout).to_vec();
+        while let Some(group) = open.pop() {
+            self.steps += 1;
+            match first_of(run, record, self.groups.entries(layout, group + 1)) {
+                Some(first) => found.push((first, group)),
+                None => open.extend(self.groups.children_at(group, layout)),
+            }
+        }
+        found.sort_unstable();
+        found.into_iter().map(|(_, group)| group).collect()
+    }
+
+    /// The same for an object inside of what is written.
+    fn next_inside(
+        &mut self,
+        run: &Run<'_>,
+        piece: Piece,
+        record: RecordId,
+        outer: Option<u32>,
+    ) -> Vec<u32> {
+        let layout = run.store().layout(record);
+        let mut groups = self.further_keys(run, piece, record);
+        groups.iter_mut().for_each(|key| *key -= 1);
+        let own: FastSet<u32> = groups.iter().copied().collect();
+        groups.retain(|group| {
+            self.groups.begins_at(*group, layout) && self.is_inside(*group, outer, layout, &own)
+        });
+        groups
+    }
+    fn is_inside(
+        &self,
+        group: u32,
+        around: Option<u32>,
+        layout: LayoutId,
+        own: &FastSet<u32>,
+    ) -> bool {
         let mut at = self.groups.parent(group);
         while at != around {
             let Some(between) = at else { return false };
-            let has_own = keys.contains(&(between + 1));
-            if has_own || !self.groups.begins_at(between, layout) {
+            if own.contains(&between) || !self.groups.begins_at(between, layout) {
                 return false;
             }
             at = self.groups.parent(between);
@@ -79,7 +121,8 @@ impl Delivery<'_> {
     fn add_unit(&mut self, run: &mut Run<'_>, key: u32, record: RecordId) {
         let unit = self.units.len();
         let mut fragments = Vec::new();
-        for group in self.groups.of_key(key) {
+        for group in self.groups.of_key(key).to_vec() {
+            self.steps += 1;
             let fragment = self.fragment(run, group, record);
             fragments.extend(fragment);
         }
@@ -138,6 +181,8 @@ impl Delivery<'_> {
             units: Vec::new(),
             children: Vec::new(),
             id: None,
+            written: 0,
+            sent: 0,
         });
         self.known.insert((group, record), fragment);
         match parent {
@@ -158,4 +203,16 @@ impl Delivery<'_> {
             });
         }
     }
+}
+
+/// The first of a key's entries that an object has.
+fn first_of(run: &Run<'_>, record: RecordId, of_key: &[(u32, u32)]) -> Option<u32> {
+    let store = run.store();
+    let output = &store.plan().layouts[store.layout(record)].output;
+    let mut entries = of_key.iter().map(|(_, entry)| *entry);
+    entries.find(|at| {
+        output
+            .get(*at as usize)
+            .is_some_and(|entry| run.applies(record, entry))
+    })
 }

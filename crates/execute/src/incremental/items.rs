@@ -3,17 +3,19 @@
 //! An item that is null and may not be ends its stream with the errors, and takes nothing else with it. Entries of groups that
 //! begin above the list are written with the item; what is deferred inside of it is announced with it.
 
+use std::rc::Rc;
+
 use ogive_plan::OutSource;
 
 use crate::{
     incremental::{
         CompletedGroup, GroupData, GroupValues, IncrementalForm, Payload,
-        delivery::Delivery,
+        delivery::{Delivery, Progress},
         errors::Piece,
-        groups::{FIRST, Shown},
+        groups::{FIRST, Shown, Target},
         part::{Items, OpenStream, Part, PieceOutput, json},
     },
-    respond::{Item, forget_paths, leaf_items},
+    respond::{Item, leaf_items},
     run::Run,
     store::{RecordId, Value},
 };
@@ -30,6 +32,7 @@ impl Delivery<'_> {
         let mut out = Vec::new();
         for (record, entry) in lists.iter().copied() {
             let layout = store.layout(record);
+            self.steps += 1;
             let Some(row) = self.streams.get(layout, entry) else {
                 continue;
             };
@@ -38,7 +41,7 @@ impl Delivery<'_> {
                 return out;
             }
             let outputs = &store.plan().layouts[layout];
-            let (mut shown, mut waits_for) = (Shown::of(key), Vec::new());
+            let (mut shown, mut waits_for) = (Shown::of(key), Rc::default());
             let items = match outputs.output[entry].source {
                 OutSource::Object(slot) => {
                     let child = outputs
@@ -79,8 +82,8 @@ impl Delivery<'_> {
         out
     }
 
-    /// Whether the next item of a stream can be written.
-    pub(super) fn is_next_ready(&self, stream: &OpenStream, run: &Run<'_>) -> bool {
+    /// What the next item of a stream waits for; `None` if it can be written.
+    pub(super) fn next_waits_for(&self, stream: &OpenStream, run: &Run<'_>) -> Option<Target> {
         let store = run.store();
         let row = self.streams.row(stream.row);
         let layout = &store.plan().layouts[row.layout];
@@ -91,28 +94,27 @@ impl Delivery<'_> {
             }
             _ => self.streams.pass_of(store, stream.record),
         };
-        let mut waits_for = stream.waits_for.iter().chain(&stream.group);
-        self.groups.is_ready(pass, None)
-            && waits_for.all(|group| self.groups.is_ready(pass, Some(*group)))
+        let mut groups = stream.waits_for.iter().chain(&stream.group);
+        let of_groups = groups.find_map(|group| self.groups.waits_for(pass, Some(*group)));
+        of_groups.or_else(|| self.groups.waits_for(pass, None))
     }
 
-    /// Writes items of a stream that can be written, up to a number of bytes, given those `before`. Whether it is over; `None` if it has to wait for
-    /// everything.
+    /// Writes items of a stream that can be written, up to a number of bytes, given those `before`, and as many as there is time
+    /// for.
     pub(super) fn advance(
         &mut self,
         stream: usize,
         before: usize,
         payload: &mut Payload,
         run: &mut Run<'_>,
-    ) -> Option<bool> {
-        run.write(|mut input| forget_paths(&mut input));
+    ) -> Progress {
         let first = self.open[stream].next;
         let (mut bodies, mut errors, mut bytes) = (Vec::new(), Vec::new(), 0);
         let mut failed = None;
         let mut waits = false;
         while self.open[stream].next < self.open[stream].items.len()
-            && (bodies.is_empty() || before + bytes < self.chunk_bytes)
-            && self.is_next_ready(&self.open[stream], run)
+            && (bodies.is_empty() || before + bytes < self.chunk_bytes && !self.is_sliced())
+            && self.next_waits_for(&self.open[stream], run).is_none()
         {
             let was_complete = self.groups.is_complete();
             let written = self.write_next(stream, run);
@@ -166,7 +168,11 @@ impl Delivery<'_> {
                 .completed
                 .push(CompletedGroup { id: one.id, errors });
         }
-        (!waits || one.next > first).then_some(is_over)
+        match is_over {
+            true => Progress::Over,
+            false if waits && one.next == first => Progress::Wait,
+            false => Progress::More,
+        }
     }
 
     fn write_next(&mut self, stream: usize, run: &mut Run<'_>) -> PieceOutput {

@@ -19,10 +19,11 @@ mod groups;
 mod items;
 mod part;
 mod passes;
+mod pending;
 mod streams;
 
 use bytes::Bytes;
-use ogive_plan::Plan;
+use ogive_plan::{Granted, Plan};
 
 use crate::{
     condition::Conditions,
@@ -30,7 +31,7 @@ use crate::{
         delivery::{Delivery, Step},
         groups::Groups,
         passes::FetchPasses,
-        streams::Streams,
+        streams::{Streams, streams_any},
     },
     limits::{ExecuteOptions, Reuse},
     output::ResponseBody,
@@ -115,11 +116,12 @@ pub enum GroupValues {
 }
 
 impl Payload {
-    /// Bytes of the items in it, but for those of the first groups.
-    fn items_bytes(&self, but: usize) -> usize {
+    /// Bytes of the values in it, but for those of the first groups.
+    fn bytes(&self, but: usize) -> usize {
         let of = |group: &GroupData| match &group.data {
             GroupValues::Items(items) => items.iter().map(|item| item.len() + 1).sum(),
-            _ => 0,
+            GroupValues::Object(data) => data.len(),
+            GroupValues::NoObject | GroupValues::NoItems => 0,
         };
         self.incremental.iter().skip(but).map(of).sum()
     }
@@ -143,6 +145,10 @@ pub struct IncrementalOutput {
     pub stats: ExecuteStats,
     /// Number of payloads.
     pub payloads: u32,
+    /// Parts, pieces, groups and errors that were looked at to make them...
+    pub steps: u64,
+    /// ... in so many slices, between which other work of the thread has its turn.
+    pub slices: u32,
     /// Whether all payloads were taken; otherwise the execution ended early.
     pub is_complete: bool,
     /// All fetches in plan order, if asked for.
@@ -155,11 +161,11 @@ pub struct IncrementalOutput {
 
 /// Whether anything of a plan is deferred or streamed for these variables.
 pub fn defers(plan: &Plan, variables: &[Option<Box<str>>]) -> bool {
-    let groups = |deferral| Groups::new(plan, deferral, variables, IncrementalForm::Distinct, 1);
+    let conditions = Conditions::evaluate(plan, variables, &Granted::default());
+    let values = (variables, &conditions);
+    let groups = |deferral| Groups::new(plan, deferral, values, IncrementalForm::Distinct, 1);
     let deferral = plan.deferral.as_deref();
-    deferral.is_some_and(|deferral| {
-        groups(deferral).defers() || !Streams::new(plan, deferral, variables, 1).is_empty()
-    })
+    deferral.is_some_and(|deferral| streams_any(deferral, variables) || groups(deferral).defers())
 }
 
 /// Answers one operation in parts, which are handed to `send` one after another. If `send` says that nobody takes them
@@ -189,18 +195,30 @@ pub async fn execute_incrementally(
     let conditions = Conditions::evaluate(plan, input.variables, input.granted);
     let scans = StreamScans::new(plan, conditions.for_patterns(), &input.limits);
     let mut run = Run::new(plan, &input, transport, (&conditions, &scans));
-    let groups = Groups::new(plan, deferral, input.variables, form, passes);
+    let values = (input.variables, &conditions);
+    let groups = Groups::new(plan, deferral, values, form, passes);
     let mut delivery = Delivery::new(groups, streams, &input.limits);
     let mut work = FetchPasses::new(plan, passes);
-    let (mut payloads, mut is_complete) = (0, false);
+    let (mut payloads, mut slices, mut is_complete) = (0, 1, false);
     loop {
         work.start(&mut run, &mut delivery);
-        while let Step::Payload(payload) = delivery.step(&mut run) {
-            is_complete = !payload.has_next;
-            payloads += 1;
-            if !work.while_sending(&mut run, send(payload)).await {
-                is_complete = false;
-                delivery.stop();
+        delivery.refresh(&run);
+        loop {
+            match delivery.step(&mut run) {
+                Step::Payload(payload) => {
+                    is_complete = !payload.has_next;
+                    payloads += 1;
+                    if !work.while_sending(&mut run, send(payload)).await {
+                        is_complete = false;
+                        delivery.stop();
+                    }
+                }
+                Step::Pause => {}
+                Step::Wait => break,
+            }
+            if delivery.has_more() {
+                slices += 1;
+                give_way().await;
             }
         }
         if delivery.is_over() || !work.take_in(&mut run, &mut delivery).await {
@@ -213,6 +231,8 @@ pub async fn execute_incrementally(
         errors_total,
         stats,
         payloads,
+        steps: delivery.steps,
+        slices,
         is_complete,
         trace,
         cost: input
@@ -220,4 +240,17 @@ pub async fn execute_incrementally(
             .map(|costs| costs.base.saturating_add(delivery.cost)),
         cost_is_partial: delivery.cost_is_partial,
     }
+}
+
+/// Lets other tasks of the thread have their turn.
+async fn give_way() {
+    let mut gave_way = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut gave_way, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
 }

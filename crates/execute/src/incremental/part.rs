@@ -1,6 +1,6 @@
 //! What an answer consists of: fragments with their units, and what is left of lists. See `delivery`.
 
-use std::ops::Range;
+use std::{ops::Range, rc::Rc};
 
 use bytes::Bytes;
 use ogive_json::write_string;
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What is announced and completed: a fragment, or a stream.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Fragment(usize),
     Stream(usize),
@@ -41,6 +41,10 @@ pub(super) struct Fragment {
     pub(super) children: Vec<usize>,
     /// What it was announced as, until it is complete.
     pub(super) id: Option<u32>,
+    /// How many of its units were written...
+    pub(super) written: usize,
+    /// ... and sent, once all are written.
+    pub(super) sent: usize,
 }
 
 /// What is written at one time of one object.
@@ -70,7 +74,7 @@ pub(super) struct OpenStream {
     /// The group that it is part of.
     pub(super) group: Option<u32>,
     /// Groups around it that its items have something of.
-    pub(super) waits_for: Vec<u32>,
+    pub(super) waits_for: Rc<[u32]>,
     pub(super) items: Items,
     pub(super) next: u32,
     pub(super) id: u32,
@@ -88,6 +92,17 @@ impl Items {
             Items::Objects(list) => list.len,
             Items::Leaves(_, _, items) => items.len() as u32,
         }
+    }
+}
+
+impl Fragment {
+    /// The first of its units that was not written as part of it.
+    pub(super) fn next_unwritten(&self) -> Option<usize> {
+        self.units.get(self.written).copied()
+    }
+    /// The first of its units that was not sent as part of it.
+    pub(super) fn next_unsent(&self) -> Option<usize> {
+        self.units.get(self.sent).copied()
     }
 }
 

@@ -8,7 +8,8 @@
 //!
 //! A list has windows only if nothing else reads its items: no appearance that is not streamed, and no representation.
 
-use ogive_plan::{Deferral, Fetch, LayoutId, Member, OutSource, Plan, SlotIndex};
+use ogive_base::{FastMap, FastSet};
+use ogive_plan::{Deferral, Fetch, LayoutId, Member, OutSource, Plan, SlotIndex, StreamOutput};
 
 use crate::{
     run::Run,
@@ -29,13 +30,16 @@ pub(crate) struct Row<'p> {
     slot: Option<SlotIndex>,
 }
 
+/// A slot of the objects of a place.
+type Edge = (LayoutId, SlotIndex);
+
 /// See the module documentation.
 pub(crate) struct Streams<'p> {
     plan: &'p Plan,
     /// Sorted by layout and entry.
     rows: Vec<Row<'p>>,
     /// Slots with windows: with how many items of the first pass.
-    windows: Vec<(LayoutId, SlotIndex, u32)>,
+    windows: FastMap<Edge, u32>,
     /// Items of the first window after the initial items.
     window: u32,
 }
@@ -48,8 +52,7 @@ impl<'p> Streams<'p> {
         window: u32,
     ) -> Self {
         let value = |variable: Option<u32>| variables.get(variable? as usize)?.as_deref();
-        let in_effect = (deferral.streams.iter()).filter(|s| value(s.variable) != Some("false"));
-        let rows = in_effect.map(|stream| {
+        let rows = in_effect(deferral, variables).map(|stream| {
             // Null where none may be is an error, and not the default.
             let count = value(stream.initial_variable).map_or_else(
                 || Some(stream.initial_count.into()),
@@ -71,49 +74,63 @@ impl<'p> Streams<'p> {
         let mut streams = Streams {
             plan,
             rows: rows.collect(),
-            windows: Vec::new(),
+            windows: FastMap::default(),
             window: window.max(1),
         };
         streams.windows = streams.find_windows();
         streams
     }
 
-    fn find_windows(&self) -> Vec<(LayoutId, SlotIndex, u32)> {
-        let mut windows: Vec<(LayoutId, SlotIndex, u32)> = Vec::new();
+    fn find_windows(&self) -> FastMap<Edge, u32> {
+        let mut most: FastMap<Edge, u32> = FastMap::default();
         for row in &self.rows {
-            let Some(slot) = row.slot else { continue };
-            let known = windows.iter().any(|w| (w.0, w.1) == (row.layout, slot));
-            let of_slot = self.rows.iter().filter(|other| {
-                (other.layout, other.slot) == (row.layout, Some(slot)) && other.initial.is_some()
-            });
-            let most = of_slot.filter_map(|other| other.initial).max();
-            let shown = (self.plan.layouts[row.layout].output.iter()).enumerate();
-            let mut shown = shown.filter(|(_, entry)| entry.source == OutSource::Object(slot));
-            let is_streamed = shown.all(|(at, _)| self.get(row.layout, at).is_some());
-            let Some(most) = most.filter(|_| !known && is_streamed) else {
-                continue;
-            };
-            let fetches = self.plan.fetches.as_slice();
-            let is_looked_up = fetches
-                .iter()
-                .any(|fetch| self.looks_into(fetch, row.layout, slot));
-            let is_read = fetches
-                .iter()
-                .any(|fetch| reads(self.plan, fetch, row.layout, slot));
-            if is_looked_up && !is_read {
-                windows.push((row.layout, slot, most));
+            if let (Some(slot), Some(initial)) = (row.slot, row.initial) {
+                let known = most.entry((row.layout, slot)).or_default();
+                *known = initial.max(*known);
             }
         }
-        windows
+        if most.is_empty() {
+            return most;
+        }
+        for rows in self.rows.chunk_by(|a, b| a.layout == b.layout) {
+            let layout = rows[0].layout;
+            for (at, entry) in self.plan.layouts[layout].output.iter().enumerate() {
+                if let OutSource::Object(slot) = entry.source
+                    && self.get(layout, at).is_none()
+                {
+                    most.remove(&(layout, slot));
+                }
+            }
+        }
+        let (looked_up, read) = self.used_by_fetches();
+        most.retain(|edge, _| looked_up.contains(edge) && !read.contains(edge));
+        most
     }
 
-    /// Whether a fetch looks up what is in a slot.
-    fn looks_into(&self, fetch: &Fetch, layout: LayoutId, slot: SlotIndex) -> bool {
-        let mut targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
-        targets.any(|target| self.is_in(target.layout, |edge| edge == (layout, slot)))
+    /// Slots below which fetches look objects up, and those that representations and values from above go through.
+    fn used_by_fetches(&self) -> (FastSet<Edge>, FastSet<Edge>) {
+        let (mut looked_up, mut read) = (FastSet::default(), FastSet::default());
+        let fetches = self.plan.fetches.as_slice().iter();
+        let lookups = fetches.flat_map(|fetch| &fetch.lookups);
+        for target in lookups.flat_map(|lookup| &lookup.targets) {
+            let mut at = target.layout;
+            while let Some(edge) = self.plan.layouts[at].parent {
+                if !looked_up.insert(edge) {
+                    break;
+                }
+                at = edge.0;
+            }
+            for one in &target.representations {
+                descend(self.plan, &one.members, target.layout, &mut read);
+            }
+            for one in &target.contexts {
+                descend(self.plan, &one.members, one.layout, &mut read);
+            }
+        }
+        (looked_up, read)
     }
     /// Whether any edge above a place is such.
-    fn is_in(&self, layout: LayoutId, is_it: impl Fn((LayoutId, SlotIndex)) -> bool) -> bool {
+    fn is_in(&self, layout: LayoutId, is_it: impl Fn(Edge) -> bool) -> bool {
         let mut at = layout;
         while let Some(edge) = self.plan.layouts[at].parent {
             if is_it(edge) {
@@ -124,9 +141,6 @@ impl<'p> Streams<'p> {
         false
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
     /// From now on nothing is streamed. Passes stay.
     pub(crate) fn stream_nothing(&mut self) {
         self.rows.clear();
@@ -167,9 +181,8 @@ impl<'p> Streams<'p> {
     }
     fn window_in(&self, store: &Store<'_>, parent: RecordId, slot: SlotIndex, index: u32) -> u32 {
         let layout = store.layout(parent);
-        let mut windows = self.windows.iter();
-        let window = windows.find(|window| (window.0, window.1) == (layout, slot));
-        let behind = window.and_then(|(_, _, initial)| index.checked_sub(*initial));
+        let initial = self.windows.get(&(layout, slot));
+        let behind = initial.and_then(|initial| index.checked_sub(*initial));
         behind.map_or(0, |behind| self.window_of(behind))
     }
     /// The pass that asks for what an object needs.
@@ -197,15 +210,14 @@ impl<'p> Streams<'p> {
         pass: u32,
     ) -> Option<Vec<(LayoutId, RecordList)>> {
         let mut out: Vec<(LayoutId, RecordList)> = Vec::new();
+        let mut known: FastSet<LayoutId> = FastSet::default();
         let mut is_empty = pass > 0;
         for target in fetch.lookups.iter().flat_map(|lookup| &lookup.targets) {
             let layout = target.layout;
-            if out.iter().any(|(known, _)| *known == layout) {
+            if !known.insert(layout) {
                 continue;
             }
-            let has_window =
-                |edge: (LayoutId, SlotIndex)| self.windows.iter().any(|w| (w.0, w.1) == edge);
-            if self.is_in(layout, has_window) {
+            if self.is_in(layout, |edge| self.windows.contains_key(&edge)) {
                 let all = store.of_layout(layout).iter().copied();
                 let own: RecordList = all.filter(|r| self.pass_of(store, *r) == pass).collect();
                 is_empty &= own.is_empty();
@@ -228,10 +240,12 @@ impl<'p> Streams<'p> {
         };
         let layout = store.layout(parent);
         let outputs = &store.plan().layouts[layout].output;
-        let mut rows = self.rows.iter();
+        let from = self.rows.partition_point(|row| row.layout < layout);
+        let mut rows = self.rows[from..]
+            .iter()
+            .take_while(|row| row.layout == layout);
         rows.any(|row| {
-            row.layout == layout
-                && row.slot == Some(slot)
+            row.slot == Some(slot)
                 && row.initial.is_some_and(|initial| index >= initial)
                 && outputs
                     .get(row.entry)
@@ -240,33 +254,30 @@ impl<'p> Streams<'p> {
     }
 }
 
-/// Whether a representation, or a value from above, has something of the objects in a slot.
-fn reads(plan: &Plan, fetch: &Fetch, layout: LayoutId, slot: SlotIndex) -> bool {
-    let targets = fetch.lookups.iter().flat_map(|lookup| &lookup.targets);
-    targets.into_iter().any(|target| {
-        let mut of_target = target.representations.iter();
-        let mut of_contexts = target.contexts.iter();
-        of_target.any(|one| descends(plan, &one.members, target.layout, (layout, slot)))
-            || of_contexts.any(|one| descends(plan, &one.members, one.layout, (layout, slot)))
+/// Whether any list is streamed for these variables.
+pub(super) fn streams_any(deferral: &Deferral, variables: &[Option<Box<str>>]) -> bool {
+    in_effect(deferral, variables).next().is_some()
+}
+fn in_effect<'p>(
+    deferral: &'p Deferral,
+    variables: &[Option<Box<str>>],
+) -> impl Iterator<Item = &'p StreamOutput> {
+    deferral.streams.iter().filter(|stream| {
+        let value = stream
+            .variable
+            .and_then(|at| variables.get(at as usize)?.as_deref());
+        value != Some("false")
     })
 }
 
-/// Whether members of an object go through a slot. They are nested no deeper than the schema says.
-fn descends(
-    plan: &Plan,
-    members: &[Member],
-    layout: LayoutId,
-    through: (LayoutId, SlotIndex),
-) -> bool {
-    members.iter().any(|member| {
-        let Some(slot) = member.slot else {
-            return false;
-        };
-        let child = plan.layouts[layout]
-            .slots
-            .get(usize::from(slot))
-            .and_then(|slot| slot.child);
-        (layout, slot) == through
-            || child.is_some_and(|child| descends(plan, &member.members, child, through))
-    })
+/// Notes the slots that members of an object go through. They are nested no deeper than the schema says.
+fn descend(plan: &Plan, members: &[Member], layout: LayoutId, through: &mut FastSet<Edge>) {
+    for member in members {
+        let Some(slot) = member.slot else { continue };
+        through.insert((layout, slot));
+        let slots = &plan.layouts[layout].slots;
+        if let Some(child) = slots.get(usize::from(slot)).and_then(|slot| slot.child) {
+            descend(plan, &member.members, child, through);
+        }
+    }
 }

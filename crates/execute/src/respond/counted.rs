@@ -123,6 +123,10 @@ impl<V: Filter> Filter for Counted<'_, V> {
     fn shows(&self, layout: LayoutId, entry: usize) -> bool {
         self.inner.shows(layout, entry)
     }
+    #[inline(always)]
+    fn next(&self, layout: LayoutId, from: usize) -> usize {
+        self.inner.next(layout, from)
+    }
     fn begin(&mut self, object: Option<(RecordId, LayoutId)>) {
         // Objects are counted by `enter`, which comes before.
         if object.is_none() {

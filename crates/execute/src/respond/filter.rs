@@ -14,6 +14,11 @@ pub(crate) trait Filter {
     const WHOLE: bool;
     /// Whether an entry of a layout's output is written.
     fn shows(&self, layout: LayoutId, entry: usize) -> bool;
+    /// The first entry from one on that may be written, so that those between need not be asked about.
+    #[inline(always)]
+    fn next(&self, _: LayoutId, from: usize) -> usize {
+        from
+    }
     /// An object or list begins.
     fn begin(&mut self, object: Option<(RecordId, LayoutId)>);
     /// The innermost object or list is complete.

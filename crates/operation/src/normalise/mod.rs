@@ -104,6 +104,7 @@ pub fn normalise(
         // The events of a subscription are answered whole.
         deferral: limits.deferral && operation.kind != OperationKind::Subscription,
         deferred: FastMap::default(),
+        conditional_groups: FastMap::default(),
         pending: Vec::with_capacity(expected / 2),
         group_of: Vec::new(),
         groups: Vec::new(),
@@ -163,6 +164,8 @@ struct Work<'a> {
     deferral: bool,
     /// Deferred fragments by where the directive stands, the place, and the deferred fragment around it.
     deferred: FastMap<(u32, SelectionSetId, Option<DeferId>), DeferId>,
+    /// Conditional groups by the group around them and their condition.
+    conditional_groups: FastMap<(Option<DeferId>, CondId), DeferId>,
     /// Sources of each selection set, by id, until it is filled.
     pending: Vec<Vec<Source>>,
     /// By response key: the last selection set that has it, and its group there.
@@ -553,10 +556,15 @@ impl<'a> Work<'a> {
             selection_set: None,
             ty,
         });
-        if self.deferral {
-            self.note_deferred(node, members, found);
+        let defers: Vec<Option<DeferId>> = if self.deferral {
             self.note_stream(node, written, ty)?;
-        }
+            let defers = self.defers(members, found);
+            self.note_deferred(node, &defers);
+            defers
+        } else {
+            Vec::new()
+        };
+        let defer_of = |at: usize| defers.get(at).copied().flatten();
         if self.schema.types[ty.id].kind.is_composite() {
             let depth = self.op.selection_sets[set].depth + 1;
             if depth > self.limits.depth_max {
@@ -564,7 +572,7 @@ impl<'a> Work<'a> {
             }
             let mut sources: Vec<Source> = Vec::with_capacity(members.len().min(4));
             let mut known: FastSet<Source> = FastSet::default();
-            for i in members {
+            for (at, i) in members.iter().enumerate() {
                 if let Some(sub) = found[*i].field.selection_set {
                     // One condition for all: the object's existence implies it, so its fields need not repeat it.
                     let clause = if several {
@@ -575,7 +583,7 @@ impl<'a> Work<'a> {
                     let source = Source {
                         items: sub.items,
                         clause,
-                        defer: found[*i].defer,
+                        defer: defer_of(at),
                     };
                     // A scan of few, a set of many.
                     let is_new = match members.len() {
@@ -596,10 +604,10 @@ impl<'a> Work<'a> {
             entries.push(at, entry);
             return Ok(());
         }
-        for i in members {
+        for (at, i) in members.iter().enumerate() {
             let types = types.intersection(&found[*i].types);
             let cond = self.condition(&found[*i].clause);
-            let entry = appearance(node, types, cond, found[*i].defer);
+            let entry = appearance(node, types, cond, defer_of(at));
             entries.push(*i, entry);
         }
         Ok(())

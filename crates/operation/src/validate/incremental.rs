@@ -1,8 +1,8 @@
 //! `@defer(label: String, if: Boolean! = true)` on fragments and `@stream(label: String, if: Boolean! = true, initialCount: Int! = 0)`
 //! on lists, as the draft of incremental delivery has them.
 //!
-//! Schemas do not define the directives, so introspection does not list them; documents may use them all the same. A schema that defines
-//! a directive of one of these names has its own rules.
+//! Schemas do not define the directives; documents may use them all the same, and introspection lists them where they are served. A schema
+//! that defines a directive of one of these names has its own rules.
 
 use ogive_base::{BitSet, FastMap, Span};
 use ogive_schema::{

@@ -258,6 +258,50 @@ fn a_variable_is_kept_and_a_constant_is_not() {
     assert_eq!(groups.as_slice()[0].variable, Some(1));
 }
 
+/// Fields are collected after `@skip` and `@include`.
+#[test]
+fn what_counts_only_under_a_condition_is_in_a_group_of_its_own() {
+    // Outside of the deferred fragment, where it may not count.
+    assert_eq!(
+        fields(
+            "query ($x: Boolean!) { dog { ... @defer { name owner { name } } name @include(if: $x) owner @include(if: $x) { age } } }"
+        ),
+        [
+            "dog",
+            "  name deferred 0 conditional 1 if $x",
+            "  owner deferred 0 conditional 1 if $x",
+            "    name deferred 0",
+            "    age if $x conditional 1 if $x",
+            "  name if $x deferred 0 conditional 1 if $x again in 1",
+            "  owner if $x deferred 0 conditional 1 if $x again in 1",
+        ]
+    );
+    // In a fragment that may not be there, and in one that is.
+    assert_eq!(
+        fields(
+            "query ($x: Boolean!) { dog { ... @include(if: $x) @defer { name barks } ... @defer { name } } }"
+        ),
+        [
+            "dog",
+            "  name if $x deferred 1 conditional 2 if $x",
+            "  barks if $x deferred 0",
+            "  name deferred 1 conditional 2 if $x again in 1",
+        ]
+    );
+    // Under the same condition everywhere, or always there anyway, it needs none.
+    assert_eq!(
+        fields(
+            "query ($x: Boolean!) { dog { ... @defer { name @skip(if: $x) barks barks @skip(if: $x) } name @skip(if: $x) } }"
+        ),
+        [
+            "dog",
+            "  name if !$x",
+            "  barks deferred 0",
+            "  name if !$x again",
+        ]
+    );
+}
+
 #[test]
 fn without_being_asked_for_it_is_as_though_absent() {
     let schema = schema_of(PETS);

@@ -21,6 +21,8 @@ pub(super) fn problems(deferral: &Deferral, plan: &Plan) -> Vec<String> {
         let mut variable = group.variable.iter();
         let known = variable.all(|v| (*v as usize) < plan.variables.len());
         check(known, &|| format!("group {at} names an unknown variable"));
+        let known = plan.conditions.get(group.cond).is_some();
+        check(known, &|| format!("group {at} names an unknown condition"));
     }
     check(deferral.parts.first().is_some_and(Vec::is_empty), &|| {
         "part 0 is not the primary one".to_owned()

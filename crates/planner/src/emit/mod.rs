@@ -350,6 +350,7 @@ impl<'a> Emitter<'a> {
                 |place| output::layout_id(*place),
             ),
             variable: group.variable,
+            cond: plan_cond(group.cond),
         });
         let primary = [Vec::new()];
         let parts = match self.schedule.parts.as_slice() {

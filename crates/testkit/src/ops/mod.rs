@@ -1,7 +1,9 @@
 //! Operations as data that can be generated, repaired, shrunk and printed.
 //!
-//! Reading order: this file (the data and its text), [`conflicts`] (field merging), [`generate`], [`features`], [`defer`], [`stream`].
+//! Reading order: this file (the data and its text), [`conflicts`] (field merging), [`generate`], [`features`], [`defer`], [`stream`],
+//! [`conditions`].
 
+pub mod conditions;
 pub mod conflicts;
 pub mod defer;
 pub mod features;
