@@ -19,6 +19,10 @@ pub enum ClientValue {
 pub trait CallerContext {
     /// What a claim says, as a header says it; `None` if there is none, or if no header can say it.
     fn claim(&self, path: &str) -> Option<HeaderValue>;
+    /// Whether a claim says something that no header can say, such as a line break. Default: no.
+    fn is_unsayable(&self, _path: &str) -> bool {
+        false
+    }
     /// What a claim says, as JSON. Default: nothing.
     fn claim_json(&self, _path: &str) -> Option<String> {
         None

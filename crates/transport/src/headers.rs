@@ -188,6 +188,24 @@ impl HeaderRule {
             _ => self.target().is_some(),
         }
     }
+    /// The header that it would set, if no header can say what the claim for it says.
+    fn unsayable(&self, client: &HeaderMap, caller: &dyn CallerContext) -> Option<&HeaderName> {
+        match self {
+            HeaderRule::InsertClaim { name, path, .. } => caller.is_unsayable(path).then_some(name),
+            HeaderRule::InsertTemplate { name, parts, .. } => {
+                let is_unsayable = |part: &TemplatePart| match part {
+                    TemplatePart::Claim(path) => caller.is_unsayable(path),
+                    _ => false,
+                };
+                parts.iter().any(is_unsayable).then_some(name)
+            }
+            HeaderRule::When(when, rule) if when.0.is_met(client, Some(caller)) => {
+                rule.unsayable(client, caller)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it says what a claim says, or what holds of some callers only. An address alone is no claim: proxies add it to
     /// what the client's header says.
     fn tells_claim(&self) -> bool {
@@ -325,6 +343,18 @@ impl HeaderRules {
             from.take(rule, &mut out);
         }
         out
+    }
+
+    /// A header that would say what a claim says, if no header can say that.
+    pub(crate) fn unsayable(
+        &self,
+        client: &HeaderMap,
+        caller: Option<&dyn CallerContext>,
+    ) -> Option<&HeaderName> {
+        let caller = caller.filter(|_| self.claims)?;
+        let client = &*self.believed(client);
+        let mut rules = self.rules.iter();
+        rules.find_map(|rule| rule.unsayable(client, caller))
     }
 
     /// The client's headers without those by which it would say what a claim has to say.
@@ -668,6 +698,44 @@ mod tests {
     impl CallerContext for Ida {
         fn claim(&self, path: &str) -> Option<HeaderValue> {
             (path == ".sub").then(|| HeaderValue::from_static("ida"))
+        }
+    }
+
+    /// A caller whose claims have line breaks.
+    #[derive(Debug)]
+    struct Odd;
+
+    impl CallerContext for Odd {
+        fn claim(&self, _: &str) -> Option<HeaderValue> {
+            None
+        }
+        fn is_unsayable(&self, path: &str) -> bool {
+            path == ".sub"
+        }
+    }
+
+    #[test]
+    fn a_header_that_cannot_say_what_a_claim_says_is_known() {
+        let name = HeaderName::from_static("x-user");
+        let claim = |path: &str| HeaderRule::InsertClaim {
+            name: name.clone(),
+            path: path.into(),
+            default: Some(HeaderValue::from_static("nobody")),
+        };
+        let template = HeaderRule::InsertTemplate {
+            name: name.clone(),
+            parts: [TemplatePart::Claim(".sub".into())].into(),
+            default: None,
+        };
+        for (rule, is_unsayable) in [
+            (claim(".sub"), true),
+            (claim(".org"), false),
+            (template, true),
+        ] {
+            let rules = HeaderRules::new(vec![rule]);
+            let found = rules.unsayable(&HeaderMap::new(), Some(&Odd));
+            assert_eq!(found.is_some(), is_unsayable, "{rules:?}");
+            assert!(rules.unsayable(&HeaderMap::new(), None).is_none());
         }
     }
 

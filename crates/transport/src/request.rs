@@ -10,7 +10,7 @@ use std::{
     rc::Rc,
 };
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_base::Reservation;
 use ogive_execute::{
     ErrorRules, EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan,
@@ -101,6 +101,8 @@ struct Outgoing<'a> {
     /// Where it goes.
     endpoint: &'a Endpoint,
     headers: HeaderMap,
+    /// A header that cannot say what it has to; then nothing is sent.
+    unsayable: Option<HeaderName>,
     /// Members of the extensions of its body.
     extensions: Option<Box<[u8]>>,
     /// What its answers add to the client's response, if that depends on the client's request.
@@ -319,17 +321,25 @@ impl<'a> RequestTransport<'a> {
 }
 
 impl RequestTransport<'_> {
-    /// A subgraph, and what this client request sends to it.
-    fn outgoing(&self, subgraph: u32) -> Option<(&Endpoint, &Outgoing<'_>)> {
-        let usual = self.endpoints.get(subgraph as usize)?;
-        let outgoing = self.outgoing.get(subgraph as usize)?;
+    /// A subgraph, and what this client request sends to it. Fails if a header rule would have to leave out what a claim says,
+    /// because no header can say it: a subgraph must not take the caller for another one.
+    fn outgoing(&self, subgraph: u32) -> Result<(&Endpoint, &Outgoing<'_>), Failure> {
+        let usual = self.endpoints.get(subgraph as usize);
+        let outgoing = self.outgoing.get(subgraph as usize);
+        let (Some(usual), Some(outgoing)) = (usual, outgoing) else {
+            let detail = format!("no endpoint for subgraph {subgraph}");
+            let message = "the subgraph is not known";
+            return Err(Failure::new(HTTP_ERROR, message, detail));
+        };
         let outgoing = outgoing.get_or_init(|| {
             let endpoint = usual.chosen(self.client_headers, self.caller);
             let headers = endpoint.headers.apply(self.client_headers, self.caller);
             // What a claim says by a header is not the client's to say by a member of `extensions` either.
             let believed = endpoint.headers.believed(self.client_headers);
+            let rules = &endpoint.headers;
             Outgoing {
                 endpoint,
+                unsayable: rules.unsayable(self.client_headers, self.caller).cloned(),
                 extensions: endpoint.extensions.apply(&believed, self.caller),
                 answers: endpoint
                     .response_headers
@@ -339,7 +349,15 @@ impl RequestTransport<'_> {
                 fingerprint: OnceCell::new(),
             }
         });
-        Some((outgoing.endpoint, outgoing))
+        match &outgoing.unsayable {
+            None => Ok((outgoing.endpoint, outgoing)),
+            Some(name) => Err(failed(
+                HTTP_ERROR,
+                &outgoing.endpoint.name,
+                "the request to the subgraph could not be made",
+                format!("the header `{name}` cannot say what the claim for it says"),
+            )),
+        }
     }
 
     /// Until when a request that is sent now has to be answered, and whether the subgraph is to blame if it is not: it has
@@ -369,7 +387,7 @@ impl RequestTransport<'_> {
     /// Everything that decides what a subgraph is sent for this client request besides bodies, and who asks, as bytes
     /// that are equal only if all of it is.
     pub fn identity(&self, subgraph: u32) -> Option<Rc<[u8]>> {
-        let (endpoint, outgoing) = self.outgoing(subgraph)?;
+        let (endpoint, outgoing) = self.outgoing(subgraph).ok()?;
         Some(outgoing.identity(self.client, endpoint, self.observer))
     }
 
@@ -826,14 +844,7 @@ impl RequestTransport<'_> {
             return Box::pin(self.hooked(hook, request));
         }
         Box::pin(async move {
-            let Some((endpoint, outgoing)) = self.outgoing(request.subgraph) else {
-                let detail = format!("no endpoint for subgraph {}", request.subgraph);
-                return Err(Failure::new(
-                    HTTP_ERROR,
-                    "the subgraph is not known",
-                    detail,
-                ));
-            };
+            let (endpoint, outgoing) = self.outgoing(request.subgraph)?;
             if let Some(extensions) = &outgoing.extensions {
                 request.body = extended(&request.body, extensions);
             }

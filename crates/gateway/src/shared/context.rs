@@ -283,8 +283,8 @@ impl<'a> OperationContext<'a> {
     }
 }
 
-/// Header rules read claims. A claim that no header can hold as it is, is none: what is empty, or has white space around it,
-/// would arrive as what another caller claims.
+/// Header rules read claims. A claim that is empty, or has white space around it, is none: it would arrive as what another
+/// caller claims. One that no header can hold at all is [unsayable](CallerContext::is_unsayable).
 impl CallerContext for OperationContext<'_> {
     fn claim(&self, path: &str) -> Option<HeaderValue> {
         let claim = self.caller.as_ref()?.claim(path)?;
@@ -294,5 +294,9 @@ impl CallerContext for OperationContext<'_> {
         let mut value = HeaderValue::from_bytes(claim.as_bytes()).ok()?;
         value.set_sensitive(true);
         Some(value)
+    }
+    fn is_unsayable(&self, path: &str) -> bool {
+        let claim = self.caller.as_ref().and_then(|caller| caller.claim(path));
+        claim.is_some_and(|claim| HeaderValue::from_bytes(claim.as_bytes()).is_err())
     }
 }

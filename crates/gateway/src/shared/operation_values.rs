@@ -133,6 +133,9 @@ impl CallerContext for OperationCaller<'_> {
     fn claim(&self, path: &str) -> Option<HeaderValue> {
         self.context.claim(path)
     }
+    fn is_unsayable(&self, path: &str) -> bool {
+        self.context.is_unsayable(path)
+    }
     fn claim_json(&self, path: &str) -> Option<String> {
         Some(self.context.caller()?.value(path)?.to_string())
     }

@@ -26,9 +26,7 @@ impl RequestTransport<'_> {
         hook: &dyn FetchHook,
         mut request: SubgraphRequest,
     ) -> Result<SubgraphResponse, Failure> {
-        let Some((endpoint, outgoing)) = self.outgoing(request.subgraph) else {
-            return Err(failed(HTTP_ERROR, "", "the subgraph is not known", ""));
-        };
+        let (endpoint, outgoing) = self.outgoing(request.subgraph)?;
         let number = self.hooked.get();
         self.hooked.set(number.wrapping_add(1));
         let asked = FetchRequest {
@@ -50,6 +48,7 @@ impl RequestTransport<'_> {
                     binds: binds(&headers),
                     // They are in the body.
                     extensions: None,
+                    unsayable: None,
                     answers: None,
                     headers,
                     fingerprint: OnceCell::new(),

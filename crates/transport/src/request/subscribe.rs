@@ -19,17 +19,11 @@ impl RequestTransport<'_> {
         &self,
         request: SubgraphRequest,
     ) -> Result<EventStream<'_>, Failure> {
-        let known = self.outgoing(request.subgraph);
-        if let Some((endpoint, _)) = known
-            && let Some(service) = &endpoint.service
-        {
+        let (endpoint, common) = self.outgoing(request.subgraph)?;
+        if let Some(service) = &endpoint.service {
             return self.subscribed_to(&**service, endpoint, request).await;
         }
-        let known = known.and_then(|(endpoint, common)| {
-            let source = endpoint.events.as_deref()?;
-            Some((endpoint, common, source))
-        });
-        let Some((endpoint, common, source)) = known else {
+        let Some(source) = endpoint.events.as_deref() else {
             return Err(no_events());
         };
         let mut own = HeaderMap::new();

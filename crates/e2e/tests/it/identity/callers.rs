@@ -274,8 +274,15 @@ fn claims_travel_to_subgraphs_and_nobody_else_writes_them() {
             seen(&all)
         };
         assert_eq!(of(&with(&ida)), ["ida", "acme", other]);
-        // What no header can hold is not sent.
-        assert_eq!(of(&with(&evil)), ["", "none", other]);
+        // Of whom no header can tell, the subgraph is not asked: it would take the caller for another one.
+        let before = known.graph.service.recorded().len();
+        let all = with(&evil);
+        let all: Vec<(&str, &str)> = all.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let refused = known.ask("{ me { name } }", &all);
+        assert_eq!(refused.codes(), ["SUBREQUEST_HTTP_ERROR"]);
+        assert!(!refused.text().contains("x-admin"), "{}", refused.text());
+        assert_eq!(known.graph.service.recorded().len(), before);
+        // What would arrive as what another caller claims is not sent.
         for sub in [" ida", "ida\t", ""] {
             let other_caller = format!("Bearer {}", known.token(json!({ "sub": sub })));
             assert_eq!(of(&with(&other_caller)), ["", "none", other], "{sub:?}");
