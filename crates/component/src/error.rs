@@ -31,6 +31,9 @@ pub enum CallError {
     Busy(usize),
     /// It is left alone, because it failed too often.
     Ejected,
+    /// It was called in a worker and is not done within its turn. It has changed nothing and is to be called again beside the
+    /// workers.
+    Unfinished,
 }
 
 impl CallError {
@@ -38,7 +41,7 @@ impl CallError {
     pub(crate) fn is_fault(&self) -> bool {
         !matches!(
             self,
-            CallError::Failed(_) | CallError::Busy(_) | CallError::Ejected
+            CallError::Failed(_) | CallError::Busy(_) | CallError::Ejected | CallError::Unfinished
         )
     }
 }
@@ -52,6 +55,7 @@ impl fmt::Display for CallError {
             CallError::Trapped(why) => write!(f, "it trapped: {why}"),
             CallError::Failed(why) => write!(f, "it failed: {why}"),
             CallError::Busy(max) => write!(f, "all of its {max} instances are busy"),
+            CallError::Unfinished => f.write_str("it needs longer than a worker waits"),
             CallError::Ejected => f.write_str("it failed too often and is left alone for a while"),
         }
     }

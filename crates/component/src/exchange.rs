@@ -29,7 +29,7 @@ pub struct Exchange {
     pub body: Option<Bytes>,
     /// What stages of one request leave for later ones.
     pub context: ContextEntries,
-    /// The same of one operation, whose entries stand before those of the request.
+    /// The same of one operation.
     pub own: Option<ContextEntries>,
     /// Whether it is only looked at: something is decided by it, and nothing of it is changed.
     pub is_read_only: bool,

@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use ogive_coprocessor::{ContextEntries, Stage, entries::OF_OPERATION, reply::BODY_DEPTH_MAX};
+use ogive_coprocessor::{
+    ContextEntries, CoprocessorError, Stage,
+    entries::{CONTEXT_BYTES_MAX, home, visible},
+    reply::BODY_DEPTH_MAX,
+};
 use ogive_json::Scanner;
 use serde_json::value::RawValue;
 use wasmtime::{
@@ -29,7 +33,7 @@ const HEADERS_MAX: usize = 500;
 /// Most bytes of header values that a call writes.
 const HEADER_BYTES_MAX: usize = 64 << 10;
 /// Most lines that a call writes into the log.
-const LINES_MAX: u32 = 16;
+const LINES_MAX: usize = 16;
 /// Longest line of the log.
 const LINE_BYTES_MAX: usize = 2_000;
 /// Most elements of a table.
@@ -68,7 +72,8 @@ pub(crate) struct Lent {
     /// The response that the request is ended with has these headers.
     end_headers: HeaderMap,
     header_bytes: usize,
-    lines: u32,
+    /// What it says in the log, once its call is over.
+    lines: Vec<(Level, Box<str>)>,
     requests: Requests,
     memory: usize,
     memory_max: usize,
@@ -82,7 +87,7 @@ impl Lent {
             exchange: Exchange::new(Stage::RouterRequest),
             end_headers: HeaderMap::new(),
             header_bytes: 0,
-            lines: 0,
+            lines: Vec::new(),
             requests: Requests::default(),
             memory: 0,
             memory_max,
@@ -92,15 +97,20 @@ impl Lent {
     /// Lends something for one call.
     pub(crate) fn begin(&mut self, exchange: Exchange) {
         self.exchange = exchange;
-        (self.header_bytes, self.lines) = (0, 0);
+        self.header_bytes = 0;
+        self.lines.clear();
         // Who sends none looks at no clock.
         if self.settings.sender.is_some() {
             self.requests = Requests::of_call(self.settings.limits.time);
         }
         self.memory_is_refused = false;
     }
-    /// Takes it back.
-    pub(crate) fn end(&mut self, stage: Stage) -> Exchange {
+    /// Takes it back. `is_over`: whether the call counts, and what it says is written into the log.
+    pub(crate) fn end(&mut self, stage: Stage, is_over: bool) -> Exchange {
+        let plugin = self.settings.name.as_str();
+        for (level, text) in self.lines.drain(..).filter(|_| is_over) {
+            level.write(plugin, &text);
+        }
         let mut exchange = std::mem::replace(&mut self.exchange, Exchange::new(stage));
         self.requests = Requests::default();
         let headers = std::mem::take(&mut self.end_headers);
@@ -175,6 +185,9 @@ impl Lent {
         );
         Err(CallError::Forbidden(why).into())
     }
+    fn entry(&self, name: &str) -> Option<&RawValue> {
+        visible(&self.exchange.context, self.exchange.own.as_ref(), name)
+    }
     /// The entries that one is in, if it may be written.
     fn entries_with(&mut self, name: &str) -> Result<&mut ContextEntries> {
         self.may_change()?;
@@ -186,10 +199,7 @@ impl Lent {
             return Err(CallError::Forbidden(why).into());
         }
         let exchange = &mut self.exchange;
-        Ok(match &mut exchange.own {
-            Some(own) if OF_OPERATION.contains(&name) => own,
-            _ => &mut exchange.context,
-        })
+        Ok(home(&mut exchange.context, exchange.own.as_mut(), name))
     }
 }
 
@@ -253,6 +263,17 @@ enum Level {
     Info,
     #[component(name = "debug")]
     Debug,
+}
+
+impl Level {
+    fn write(self, plugin: &str, text: &str) {
+        match self {
+            Level::Error => tracing::error!(target: "ogive::component", plugin, "{text}"),
+            Level::Warn => tracing::warn!(target: "ogive::component", plugin, "{text}"),
+            Level::Info => tracing::info!(target: "ogive::component", plugin, "{text}"),
+            Level::Debug => tracing::debug!(target: "ogive::component", plugin, "{text}"),
+        }
+    }
 }
 
 /// What all components may import.
@@ -411,13 +432,17 @@ fn context(linker: &mut Linker<Lent>) -> Result<()> {
     of.func_wrap("get", |lent: Store<'_>, (name,): (String,)| {
         let lent = lent.data();
         lent.may_read_entry(&name)?;
-        let own = lent.exchange.own.as_ref().and_then(|own| own.get(&name));
-        let value = own.or_else(|| lent.exchange.context.get(&name));
+        let value = lent.entry(&name);
         Ok((value.map(|value| value.get().to_owned()),))
     })?;
     of.func_wrap("set", |mut lent: Store<'_>, (name, value): Said| {
         let lent = lent.data_mut();
         let entries = lent.entries_with(&name)?;
+        // What is too long anyway is not read.
+        if value.len() > CONTEXT_BYTES_MAX {
+            let error = CoprocessorError::Context(CONTEXT_BYTES_MAX);
+            return Err(CallError::Limit(error.to_string()).into());
+        }
         let value = json(value, "an entry of the context")?;
         let kept = entries.set(&name, value);
         Ok(kept.map_err(|error| CallError::Limit(error.to_string()))?)
@@ -428,13 +453,8 @@ fn context(linker: &mut Linker<Lent>) -> Result<()> {
     })?;
     of.func_wrap("names", |lent: Store<'_>, (): ()| {
         let lent = lent.data();
-        let exchange = &lent.exchange;
-        let has = |name: &str| {
-            let own = exchange.own.as_ref();
-            own.is_some_and(|own| own.get(name).is_some()) || exchange.context.get(name).is_some()
-        };
         let permitted = lent.settings.permissions.read_context.iter();
-        let names = permitted.filter(|name| has(name)).cloned();
+        let names = permitted.filter(|name| lent.entry(name).is_some()).cloned();
         Ok((names.collect::<Vec<String>>(),))
     })
 }
@@ -473,18 +493,11 @@ fn logging(linker: &mut Linker<Lent>) -> Result<()> {
         "log",
         |mut lent: Store<'_>, (level, text): (Level, String)| {
             let lent = lent.data_mut();
-            lent.lines += 1;
-            if lent.lines > LINES_MAX {
+            if lent.lines.len() >= LINES_MAX {
                 return Err(CallError::Limit(format!("more than {LINES_MAX} lines")).into());
             }
-            let plugin = lent.settings.name.as_str();
             let text = &text[..text.floor_char_boundary(LINE_BYTES_MAX)];
-            match level {
-                Level::Error => tracing::error!(target: "ogive::component", plugin, "{text}"),
-                Level::Warn => tracing::warn!(target: "ogive::component", plugin, "{text}"),
-                Level::Info => tracing::info!(target: "ogive::component", plugin, "{text}"),
-                Level::Debug => tracing::debug!(target: "ogive::component", plugin, "{text}"),
-            }
+            lent.lines.push((level, text.into()));
             Ok(())
         },
     )

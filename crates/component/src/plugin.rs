@@ -2,14 +2,11 @@
 
 use std::{
     fmt::Write,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use ogive_coprocessor::Stage;
+use ogive_coprocessor::{Pace, Stage, Turns};
 use ogive_files::Pipes;
 use ring::digest::{SHA256, digest};
 
@@ -25,11 +22,6 @@ use crate::{
 
 /// Largest file of a component, in bytes.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
-
-/// From how long a time on a call is one that others should not wait for.
-const LONG: Duration = Duration::from_millis(1);
-/// How many calls of a hook run beside the workers after one that was long.
-const CALLS_BESIDE: u32 = 1_000;
 
 /// How many hooks there are.
 const HOOKS: usize = Stage::ALL.len() + Decision::ALL.len();
@@ -47,8 +39,8 @@ pub struct Plugin {
     digest: Box<[u8]>,
     pool: Pool,
     faults: Faults,
-    /// By stage, and by what is decided, how many calls are still to run where nobody waits for them.
-    beside: [AtomicU32; HOOKS],
+    /// By stage, and by what is decided.
+    turns: [Turns; HOOKS],
 }
 
 /// The same file under the same options is the same component.
@@ -106,7 +98,7 @@ impl Plugin {
         Ok(Plugin {
             digest: digest.as_ref().into(),
             faults: Faults::new(options.ejection, Instant::now()),
-            beside: Default::default(),
+            turns: Default::default(),
             pool,
             options,
         })
@@ -128,53 +120,70 @@ impl Plugin {
     pub fn sends_requests(&self) -> bool {
         self.pool.sends_requests()
     }
-    /// Whether its next call at a stage should run where nobody waits for it.
-    pub fn is_long(&self, stage: Stage) -> bool {
-        self.beside[stage as usize].load(Ordering::Relaxed) > 0
+    /// How its next call at a stage is made.
+    pub fn pace(&self, stage: Stage) -> Pace {
+        self.pace_at(stage as usize)
     }
     /// The same of what it decides.
-    pub fn decides_long(&self, decision: Decision) -> bool {
-        self.beside[place(decision)].load(Ordering::Relaxed) > 0
+    pub fn decision_pace(&self, decision: Decision) -> Pace {
+        self.pace_at(place(decision))
+    }
+    fn pace_at(&self, hook: usize) -> Pace {
+        if self.sends_requests() {
+            return Pace::Whole;
+        }
+        self.turns[hook].pace()
     }
 
     /// Calls its hook for the stage, and gives back what it has made of the exchange. If it failed, the context is as it was and
     /// there are no changes but that it asked for an end; headers and body are not to be used.
-    pub fn call(&self, mut exchange: Exchange) -> (Exchange, Result<(), CallError>) {
+    pub fn call(&self, mut exchange: Exchange, pace: Pace) -> (Exchange, Result<(), CallError>) {
         let stage = exchange.stage;
         // Who may write no entry has changed none.
         let writes = !self.options.permissions.write_context.is_empty();
         let before = writes.then(|| (exchange.context.clone(), exchange.own.clone()));
         let hook = (stage as usize, stage.name());
-        let called = self.called(hook, || self.pool.call(&mut exchange));
+        let called = self.called(hook, pace, || self.pool.call(&mut exchange, pace));
         if let (Err(_), Some(before)) = (&called, before) {
             (exchange.context, exchange.own) = before;
         }
         (exchange, called)
     }
 
-    /// Asks it who asks.
-    pub fn authenticate(&self, mut exchange: Exchange) -> Result<Verdict, CallError> {
+    /// Asks it who asks. The exchange is only looked at.
+    pub fn authenticate(&self, exchange: &mut Exchange, pace: Pace) -> Result<Verdict, CallError> {
         let hook = hook_of_decision(Decision::Authenticate);
-        self.called(hook, || self.pool.authenticate(&mut exchange))
+        self.called(hook, pace, || self.pool.authenticate(exchange, pace))
     }
 
     /// Asks it which policies hold. It may name some that it was not asked about; the caller leaves them out.
-    pub fn policies(&self, question: PolicyQuestion) -> Result<Vec<String>, CallError> {
+    pub fn policies(
+        &self,
+        question: &PolicyQuestion,
+        pace: Pace,
+    ) -> Result<Vec<String>, CallError> {
         let mut exchange = Exchange::to_decide();
         let hook = hook_of_decision(Decision::Policies);
-        self.called(hook, || self.pool.policies(&mut exchange, question))
+        self.called(hook, pace, || {
+            self.pool.policies(&mut exchange, question, pace)
+        })
     }
 
-    /// Asks it what an operation is counted by.
-    pub fn rate_key(&self, mut exchange: Exchange) -> Result<Option<String>, CallError> {
+    /// Asks it what an operation is counted by. The exchange is only looked at.
+    pub fn rate_key(
+        &self,
+        exchange: &mut Exchange,
+        pace: Pace,
+    ) -> Result<Option<String>, CallError> {
         let hook = hook_of_decision(Decision::RateKey);
-        self.called(hook, || self.pool.rate_key(&mut exchange))
+        self.called(hook, pace, || self.pool.rate_key(exchange, pace))
     }
 
     /// A call, if it is not left alone; what it took and how it failed is noted.
     fn called<T>(
         &self,
         (at, name): (usize, &'static str),
+        pace: Pace,
         call: impl FnOnce() -> CallResult<T>,
     ) -> Result<T, CallError> {
         if self.faults.is_ejected(Instant::now) {
@@ -184,14 +193,8 @@ impl Plugin {
             Ok(done) => done,
             Err(error) => (Err(error), Duration::ZERO),
         };
-        let beside = &self.beside[at];
-        if took >= LONG {
-            beside.store(CALLS_BESIDE, Ordering::Relaxed);
-        } else if beside.load(Ordering::Relaxed) > 0 {
-            // Two at a time may count as one; the number is a rough one anyway.
-            let _ = beside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-                left.checked_sub(1)
-            });
+        if pace == Pace::Turn {
+            self.turns[at].note(took);
         }
         if let Err(error) = &called {
             self.failed(name, error);

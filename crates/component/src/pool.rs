@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ogive_coprocessor::Stage;
+use ogive_coprocessor::{Pace, Stage, turns::TURN};
 use wasmtime::{
     Store, Trap,
     component::{
@@ -42,6 +42,12 @@ type RateKeyHandle = TypedFunc<(), (Result<Option<String>, String>,)>;
 
 /// The version of the package that hooks are looked for in; earlier and later ones of the same major version are found, too.
 const VERSION: &str = "1.1.0";
+
+/// Bytes that one call of an import is given for each millisecond of a call's time.
+const COPIED_PER_MS: usize = 128 << 10;
+
+/// Fuel of a call in a worker: about a millisecond.
+const TURN_FUEL: u64 = 2_000_000;
 
 /// Most bytes that are taken over of what is said where something is decided: a text that a list has a thousand times is
 /// counted a thousand times.
@@ -164,7 +170,7 @@ impl Pool {
         let lent = Lent::new(Arc::clone(&self.settings), self.limits.memory);
         let mut store = Store::new(&self.machine.engine, lent);
         store.limiter(|lent| lent);
-        let _under_way = self.begin(&mut store);
+        let _under_way = self.begin(&mut store, Pace::Whole);
         let instance = self.instances.instantiate(&mut store);
         let instance = instance.map_err(|error| why(&error, &store, self.limits))?;
         let mut hooks = Hooks::default();
@@ -177,18 +183,34 @@ impl Pool {
         hooks.rate_key = found(&instance, &mut store, rate_key.as_ref())?;
         Ok(Idle {
             // What is longer than its memory says the same again and again.
-            copied_max: store.hostcall_fuel().min(self.limits.memory),
+            copied_max: store
+                .hostcall_fuel()
+                .min(self.limits.memory)
+                .min(copied_within(self.limits.time)),
             store,
             hooks,
         })
     }
 
     /// Lets the limits of a call begin.
-    fn begin(&self, store: &mut Store<Lent>) -> crate::engine::Running<'static> {
+    fn begin(&self, store: &mut Store<Lent>, pace: Pace) -> crate::engine::Running<'static> {
+        let (fuel, time) = match pace {
+            Pace::Turn => (self.limits.fuel.min(TURN_FUEL), self.limits.time.min(TURN)),
+            Pace::Whole => (self.limits.fuel, self.limits.time),
+        };
         // Fuel is on, so that there is no error.
-        let _ = store.set_fuel(self.limits.fuel);
-        store.set_epoch_deadline(ticks(self.limits.time));
+        let _ = store.set_fuel(fuel);
+        store.set_epoch_deadline(ticks(time));
         self.machine.enter()
+    }
+    /// Whether a call has ended because its turn is over, and may go on for longer elsewhere.
+    fn is_unfinished(&self, error: &wasmtime::Error, pace: Pace) -> bool {
+        pace == Pace::Turn
+            && match error.downcast_ref::<Trap>() {
+                Some(Trap::OutOfFuel) => self.limits.fuel > TURN_FUEL,
+                Some(Trap::Interrupt) => self.limits.time > TURN,
+                _ => false,
+            }
     }
 
     fn take(&self) -> Option<Idle> {
@@ -223,17 +245,17 @@ impl Pool {
 
     /// Calls the hook of the exchange's stage. If it failed, headers and body are as the component left them, and the changes
     /// are none.
-    pub(crate) fn call(&self, exchange: &mut Exchange) -> CallResult<()> {
+    pub(crate) fn call(&self, exchange: &mut Exchange, pace: Pace) -> CallResult<()> {
         let stage = exchange.stage;
-        self.run(exchange, |hooks, store| {
+        self.run(exchange, pace, |hooks, store| {
             let hook = hooks.stages[stage as usize].as_ref();
             hook.map_or(Ok(Ok(())), |hook| Ok(hook.call(store, ())?.0))
         })
     }
 
     /// Asks who asks.
-    pub(crate) fn authenticate(&self, exchange: &mut Exchange) -> CallResult<Verdict> {
-        let called = self.decide(exchange, |hooks, store| {
+    pub(crate) fn authenticate(&self, exchange: &mut Exchange, pace: Pace) -> CallResult<Verdict> {
+        let called = self.decide(exchange, pace, |hooks, store| {
             let hook = hooks.authenticate.as_ref();
             let unknown = Ok(Ok(TextVerdict::Unknown));
             hook.map_or(unknown, |hook| Ok(hook.call(store, ())?.0))
@@ -245,23 +267,29 @@ impl Pool {
     pub(crate) fn policies(
         &self,
         exchange: &mut Exchange,
-        question: PolicyQuestion,
+        question: &PolicyQuestion,
+        pace: Pace,
     ) -> CallResult<Texts> {
-        self.decide(exchange, |hooks, store| {
-            let asked = (
-                question.policies,
-                question.kind,
-                question.scopes,
-                question.claims,
-            );
+        self.decide(exchange, pace, |hooks, store| {
+            let PolicyQuestion {
+                policies,
+                kind,
+                scopes,
+                claims,
+            } = question.clone();
+            let asked = (policies, kind, scopes, claims);
             let hook = hooks.policies.as_ref();
             hook.map_or(Ok(Ok(Texts::new())), |hook| Ok(hook.call(store, asked)?.0))
         })
     }
 
     /// Asks what an operation is counted by.
-    pub(crate) fn rate_key(&self, exchange: &mut Exchange) -> CallResult<Option<String>> {
-        let called = self.decide(exchange, |hooks, store| {
+    pub(crate) fn rate_key(
+        &self,
+        exchange: &mut Exchange,
+        pace: Pace,
+    ) -> CallResult<Option<String>> {
+        let called = self.decide(exchange, pace, |hooks, store| {
             let hook = hooks.rate_key.as_ref();
             hook.map_or(Ok(Ok(None)), |hook| Ok(hook.call(store, ())?.0))
         });
@@ -272,9 +300,10 @@ impl Pool {
     fn decide<T>(
         &self,
         exchange: &mut Exchange,
+        pace: Pace,
         call: impl FnOnce(&Hooks, &mut Store<Lent>) -> wasmtime::Result<Result<T, String>>,
     ) -> CallResult<T> {
-        self.run(exchange, |hooks, store| {
+        self.run(exchange, pace, |hooks, store| {
             store.set_hostcall_fuel(SAID_BYTES_MAX);
             call(hooks, store)
         })
@@ -284,6 +313,7 @@ impl Pool {
     fn run<T>(
         &self,
         exchange: &mut Exchange,
+        pace: Pace,
         call: impl FnOnce(&Hooks, &mut Store<Lent>) -> wasmtime::Result<Result<T, String>>,
     ) -> CallResult<T> {
         let mut instance = self.lend()?;
@@ -294,7 +324,7 @@ impl Pool {
             .begin(std::mem::replace(exchange, Exchange::new(stage)));
         let started = Instant::now();
         let called = {
-            let _under_way = self.begin(store);
+            let _under_way = self.begin(store, pace);
             store.set_hostcall_fuel(instance.copied_max);
             call(&instance.hooks, store)
         };
@@ -303,9 +333,12 @@ impl Pool {
         let outcome = match called {
             Ok(Ok(said)) => Ok(said),
             Ok(Err(reason)) => Err(CallError::Failed(bounded(&reason))),
+            Err(error) if self.is_unfinished(&error, pace) => Err(CallError::Unfinished),
             Err(error) => Err(why(&error, store, self.limits)),
         };
-        *exchange = store.data_mut().end(stage);
+        // What a call that is made again has said is said then.
+        let is_over = !matches!(outcome, Err(CallError::Unfinished));
+        *exchange = store.data_mut().end(stage, is_over);
         if outcome.is_err() {
             exchange.changes = Changes {
                 ends: exchange.changes.ends,
@@ -321,6 +354,14 @@ impl Pool {
         }
         Ok((outcome, took))
     }
+}
+
+/// How much one call of an import may be given within the time of a call: reading it cannot be stopped.
+fn copied_within(time: Duration) -> usize {
+    let milliseconds = usize::try_from(time.as_millis()).unwrap_or(usize::MAX);
+    milliseconds
+        .saturating_mul(COPIED_PER_MS)
+        .max(SAID_BYTES_MAX)
 }
 
 /// The interface for requests to other hosts.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ogive_coprocessor::Stage;
+use ogive_coprocessor::{Pace, Stage};
 
 use crate::{
     CallError,
@@ -33,16 +33,21 @@ impl Pool {
     pub(crate) fn sends_requests(&self) -> bool {
         match *self {}
     }
-    pub(crate) fn call(&self, _: &mut Exchange) -> CallResult<()> {
+    pub(crate) fn call(&self, _: &mut Exchange, _: Pace) -> CallResult<()> {
         match *self {}
     }
-    pub(crate) fn authenticate(&self, _: &mut Exchange) -> CallResult<Verdict> {
+    pub(crate) fn authenticate(&self, _: &mut Exchange, _: Pace) -> CallResult<Verdict> {
         match *self {}
     }
-    pub(crate) fn policies(&self, _: &mut Exchange, _: PolicyQuestion) -> CallResult<Vec<String>> {
+    pub(crate) fn policies(
+        &self,
+        _: &mut Exchange,
+        _: &PolicyQuestion,
+        _: Pace,
+    ) -> CallResult<Vec<String>> {
         match *self {}
     }
-    pub(crate) fn rate_key(&self, _: &mut Exchange) -> CallResult<Option<String>> {
+    pub(crate) fn rate_key(&self, _: &mut Exchange, _: Pace) -> CallResult<Option<String>> {
         match *self {}
     }
 }

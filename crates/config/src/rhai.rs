@@ -24,7 +24,8 @@ section! {
         pub timeout: Duration = Duration::milliseconds(100),
         /// Most calls within one another.
         pub depth: NonZeroUsize = nonzero(64),
-        /// Largest text; a list has at most a sixteenth of that as items, an object a sixty-fourth as members.
+        /// Largest text; a list has at most a sixteenth of that as items, an object a sixty-fourth as members. At most 1 MiB
+        /// counts for each 100 ms of `timeout`, so that one operation does not outlast it.
         pub memory: ByteSize = ByteSize(1 << 20),
     }
 }

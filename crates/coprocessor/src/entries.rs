@@ -1,8 +1,10 @@
 //! The context of a request: named JSON values that the gateway and the coprocessor leave for later stages.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use ogive_json::write_string;
 use serde_json::value::RawValue;
 
 use crate::error::CoprocessorError;
@@ -98,10 +100,10 @@ impl ContextSelection {
     }
 }
 
-/// The entries of one request.
+/// The entries of one request. A copy shares them until one of both is changed.
 #[derive(Clone, Debug, Default)]
 pub struct ContextEntries {
-    entries: BTreeMap<Box<str>, Box<RawValue>>,
+    entries: Arc<BTreeMap<Arc<str>, Arc<RawValue>>>,
     bytes: usize,
 }
 
@@ -109,6 +111,12 @@ impl ContextEntries {
     /// The value of an entry, as it is written.
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.entries.get(name).map(|value| &**value)
+    }
+    /// Whether an entry is there and is the very value that it was in `before`: it was not written since.
+    pub fn is_untouched(&self, name: &str, before: &ContextEntries) -> bool {
+        let (now, before) = (self.entries.get(name), before.entries.get(name));
+        now.zip(before)
+            .is_some_and(|(now, before)| Arc::ptr_eq(now, before))
     }
     /// Sets an entry. What would be too much altogether is refused.
     pub fn set(&mut self, name: &str, value: Box<RawValue>) -> Result<(), CoprocessorError> {
@@ -121,13 +129,32 @@ impl ContextEntries {
             return Err(CoprocessorError::Context(CONTEXT_BYTES_MAX));
         }
         self.bytes = bytes;
-        self.entries.insert(name.into(), value);
+        Arc::make_mut(&mut self.entries).insert(name.into(), value.into());
         Ok(())
     }
     /// Removes an entry.
     pub fn remove(&mut self, name: &str) {
-        if let Some(value) = self.entries.remove(name) {
+        // Looked for first: what is shared is copied only to be changed.
+        if self.entries.contains_key(name)
+            && let Some(value) = Arc::make_mut(&mut self.entries).remove(name)
+        {
             self.bytes -= name.len() + value.get().len();
+        }
+    }
+    /// The entries that belong to one operation, as its own begin.
+    pub fn of_operation(&self) -> ContextEntries {
+        let mut own = ContextEntries::default();
+        own.take_operation(self);
+        own
+    }
+    /// Replaces the entries that belong to one operation by those of `own`.
+    pub fn take_operation(&mut self, own: &ContextEntries) {
+        for name in OF_OPERATION {
+            match own.get(name) {
+                // There is always room: these were within the same limit.
+                Some(value) => drop(self.set(name, value.to_owned())),
+                None => self.remove(name),
+            }
         }
     }
     /// Takes over what a coprocessor says, all of it or nothing: a null removes an entry, what is not mentioned stays.
@@ -190,36 +217,53 @@ impl ContextEntries {
         let entries = self.entries.iter();
         entries.map(|(name, value)| (&**name, &**value))
     }
-    /// Writes `{"entries":{...}}`. Entries of `own` stand in the place of those of their names.
-    pub(crate) fn write(
-        &self,
-        own: Option<&ContextEntries>,
-        selection: &ContextSelection,
-        out: &mut Vec<u8>,
-    ) {
-        out.extend_from_slice(b"{\"entries\":{");
-        let mut is_first = true;
-        let is_own = |name: &str| own.is_some_and(|own| own.entries.contains_key(name));
-        let common = self.iter().filter(|(name, _)| !is_own(name));
-        let own = own.into_iter().flat_map(ContextEntries::iter);
-        for (name, value) in common.chain(own) {
-            let Some(name) = selection.shown(name) else {
-                continue;
-            };
-            if !std::mem::take(&mut is_first) {
-                out.push(b',');
-            }
-            write_string(out, name);
-            out.push(b':');
-            out.extend_from_slice(value.get().as_bytes());
-        }
-        out.extend_from_slice(b"}}");
+}
+
+/// Adds to what a coprocessor says that entries which it was told and leaves out are removed.
+pub fn remove_left_out(
+    selection: &ContextSelection,
+    told: &[Box<str>],
+    said: &mut BTreeMap<String, Box<RawValue>>,
+) {
+    let mentioned: BTreeSet<&str> = said.keys().map(|name| selection.known(name)).collect();
+    let left_out = told.iter().filter(|name| !mentioned.contains(&***name));
+    let removed = left_out.map(|name| {
+        let shown = selection.shown(name).unwrap_or(name);
+        (shown.to_owned(), RawValue::NULL.to_owned())
+    });
+    let removed: Vec<_> = removed.collect();
+    said.extend(removed);
+}
+
+/// The value of an entry as a stage sees it. At an operation (`own`), entries that belong to one operation are those of `own`
+/// alone: what was removed there is not there, whatever the request has.
+pub fn visible<'e>(
+    shared: &'e ContextEntries,
+    own: Option<&'e ContextEntries>,
+    name: &str,
+) -> Option<&'e RawValue> {
+    match own {
+        Some(own) if OF_OPERATION.contains(&name) => own.get(name),
+        _ => shared.get(name),
+    }
+}
+
+/// The entries that one of this name is in, by the rule of [`visible`].
+pub fn home<'e>(
+    shared: &'e mut ContextEntries,
+    own: Option<&'e mut ContextEntries>,
+    name: &str,
+) -> &'e mut ContextEntries {
+    match own {
+        Some(own) if OF_OPERATION.contains(&name) => own,
+        _ => shared,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::MessageContext;
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
@@ -227,7 +271,13 @@ mod tests {
 
     fn written(entries: &ContextEntries, selection: &ContextSelection) -> String {
         let mut out = Vec::new();
-        entries.write(None, selection, &mut out);
+        let own = None;
+        MessageContext {
+            entries,
+            own,
+            selection,
+        }
+        .write(&mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -341,5 +391,53 @@ mod tests {
             "2",
             "nothing is taken over"
         );
+    }
+
+    #[test]
+    fn what_an_operation_has_removed_is_not_there_whatever_its_request_has() {
+        let mut shared = ContextEntries::default();
+        for name in ["a", REQUIRED_POLICIES] {
+            shared.set(name, raw("1")).unwrap();
+        }
+        let mut own = shared.of_operation();
+        assert!(own.get("a").is_none());
+        assert!(visible(&shared, Some(&own), REQUIRED_POLICIES).is_some());
+        home(&mut shared, Some(&mut own), REQUIRED_POLICIES).remove(REQUIRED_POLICIES);
+        assert!(visible(&shared, Some(&own), REQUIRED_POLICIES).is_none());
+        assert!(visible(&shared, None, REQUIRED_POLICIES).is_some());
+        let told = MessageContext {
+            entries: &shared,
+            own: Some(&own),
+            selection: &ContextSelection::All,
+        };
+        let names: Vec<&str> = told.names().collect();
+        assert_eq!(names, ["a"]);
+        shared.take_operation(&own);
+        assert!(shared.get(REQUIRED_POLICIES).is_none() && shared.get("a").is_some());
+    }
+
+    #[test]
+    fn what_is_left_out_of_an_answer_is_removed_if_it_was_told() {
+        let mut entries = ContextEntries::default();
+        for name in ["a", "b", JWT_CLAIMS] {
+            entries.set(name, raw("1")).unwrap();
+        }
+        let selection = ContextSelection::Deprecated;
+        let told: Vec<Box<str>> = ["a", JWT_CLAIMS].map(Box::from).into();
+        let mut said = BTreeMap::from([("c".to_owned(), raw("3"))]);
+        remove_left_out(&selection, &told, &mut said);
+        entries.merge(&selection, said).unwrap();
+        let left: Vec<&str> = entries.iter().map(|(name, _)| name).collect();
+        assert_eq!(
+            left,
+            ["b", "c"],
+            "`b` was not told, so nothing is said of it"
+        );
+        // By either of its names an entry is mentioned.
+        for name in [JWT_CLAIMS, "apollo_authentication::JWT::claims"] {
+            let mut said = BTreeMap::from([(name.to_owned(), raw("2"))]);
+            remove_left_out(&selection, &[JWT_CLAIMS.into()], &mut said);
+            assert_eq!(said.len(), 1, "{name}");
+        }
     }
 }

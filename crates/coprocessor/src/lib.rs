@@ -16,6 +16,7 @@ pub mod message;
 pub mod reply;
 pub mod service;
 pub mod stage;
+pub mod turns;
 
 pub use entries::{ContextEntries, ContextSelection};
 pub use error::CoprocessorError;
@@ -23,3 +24,4 @@ pub use message::{Message, MessageBody, MessageContext};
 pub use reply::{Control, Reply, ReplyBody};
 pub use service::{Coprocessor, CoprocessorOptions};
 pub use stage::Stage;
+pub use turns::{Pace, Turns};

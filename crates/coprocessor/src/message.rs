@@ -2,9 +2,10 @@
 
 use http::HeaderMap;
 use ogive_json::write_string;
+use serde_json::value::RawValue;
 
 use crate::{
-    entries::{ContextEntries, ContextSelection},
+    entries::{ContextEntries, ContextSelection, OF_OPERATION},
     headers,
     stage::Stage,
 };
@@ -21,15 +22,53 @@ pub enum MessageBody<'a> {
     Json(&'a [u8]),
 }
 
+impl<'a> MessageBody<'a> {
+    /// As it is written.
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            MessageBody::Text(bytes) | MessageBody::Json(bytes) => bytes,
+        }
+    }
+}
+
 /// The context as it is told.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageContext<'a> {
     /// What all operations of a request share.
     pub entries: &'a ContextEntries,
-    /// What is of this operation alone, in the place of shared entries of the same names.
+    /// At an operation, the entries that belong to it alone.
     pub own: Option<&'a ContextEntries>,
     /// Which of them are told.
     pub selection: &'a ContextSelection,
+}
+
+impl<'a> MessageContext<'a> {
+    /// The entries that are told, by the names that the gateway has for them.
+    fn told(&self) -> impl Iterator<Item = (&'a str, &'a RawValue)> {
+        let (own, selection) = (self.own, self.selection);
+        let is_shared = move |name: &str| own.is_none() || !OF_OPERATION.contains(&name);
+        let shared = self.entries.iter().filter(move |(name, _)| is_shared(name));
+        let own = own.into_iter().flat_map(ContextEntries::iter);
+        let all = shared.chain(own);
+        all.filter(move |(name, _)| selection.shown(name).is_some())
+    }
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.told().map(|(name, _)| name)
+    }
+    /// Writes `{"entries":{...}}`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"entries\":{");
+        for (at, (name, value)) in self.told().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            write_string(out, self.selection.shown(name).unwrap_or(name));
+            out.push(b':');
+            out.extend_from_slice(value.get().as_bytes());
+        }
+        out.extend_from_slice(b"}}");
+    }
 }
 
 /// What is told at a stage.
@@ -47,7 +86,7 @@ pub struct Message<'a> {
     pub body: Option<MessageBody<'a>>,
     /// The context.
     pub context: Option<MessageContext<'a>>,
-    /// The schema that clients see.
+    /// The supergraph schema.
     pub sdl: Option<&'a str>,
     /// The path of the request, with its query string.
     pub path: Option<&'a str>,
@@ -124,9 +163,7 @@ impl<'a> Message<'a> {
         }
         if let Some(context) = self.context {
             out.extend_from_slice(b",\"context\":");
-            context
-                .entries
-                .write(context.own, context.selection, &mut out);
+            context.write(&mut out);
         }
         text(&mut out, "sdl", self.sdl);
         text(&mut out, "path", self.path);

@@ -701,6 +701,7 @@ fn run_within(
 /// The document of a request. The body it came in is gone with what else refers to it.
 fn taken(request: &mut GraphqlRequest) -> String {
     request.variables = JsonObject::default();
+    request.extensions = JsonObject::default();
     request.persisted_query = None;
     std::mem::take(&mut request.query)
 }

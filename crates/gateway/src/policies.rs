@@ -19,6 +19,7 @@ use ogive_config::{
     AuthorizationDirectives, Config, NamedHeader, PolicyCondition,
     PolicyServiceOptions as ServiceSection, RedactionRule,
 };
+use ogive_coprocessor::Pace;
 use ogive_identity::{
     Caller,
     digest::Digest,
@@ -265,8 +266,7 @@ impl Policies {
             .as_ref()
             .filter(|_| !asked.is_empty())
         {
-            let holds =
-                decided_by(component, &asked, (kind, &**caller), (offload, telling)).await?;
+            let holds = decided_by(component, &asked, (kind, &**caller), telling).await?;
             holding.extend(holds);
         }
         if holding.is_empty() && !is_forged {
@@ -316,7 +316,7 @@ async fn decided_by(
     component: &LoadedPlugin,
     asked: &[&str],
     (kind, caller): (OperationKind, &Caller),
-    with: (&Offload, Telling<'_>),
+    telling: Telling<'_>,
 ) -> Result<Vec<Box<str>>, RequestError> {
     let question = PolicyQuestion {
         policies: asked.iter().map(|policy| (*policy).to_owned()).collect(),
@@ -332,11 +332,11 @@ async fn decided_by(
     let said = component.ask(
         Question {
             decision: Decision::Policies,
-            call: move |plugin: &Plugin| plugin.policies(question),
+            call: move |plugin: &Plugin, pace: Pace| plugin.policies(&question, pace),
             ends: |_: &Vec<String>| false,
             code: codes::POLICIES_UNAVAILABLE,
         },
-        with,
+        telling,
     );
     let said = said.await;
     let said = said.map_err(|why| unavailable(component.hook.word(), &why))?;

@@ -1,10 +1,10 @@
 //! `body` as a script sees it: the members of a request or response of GraphQL, or of a part of one.
 
-use rhai::{Dynamic, Engine, EvalAltResult, Map};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, Map};
 
 use crate::{
     exchange::{Exchange, Lent},
-    values::{from_json, to_raw, wrong},
+    values::{from_json, is_written_as, to_raw, wrong},
 };
 
 /// `body`.
@@ -29,6 +29,9 @@ const MEMBERS: [(&str, &str); 11] = [
 /// Those of a whole response, which a later part has in its `incremental` instead.
 const OF_WHOLE: [&str; 4] = ["data", "errors", "label", "path"];
 
+/// Those that are maps, which can be written to without being there.
+const OF_MAPS: [&str; 2] = ["variables", "extensions"];
+
 /// Adds it.
 pub(crate) fn register(engine: &mut Engine) {
     engine.register_type_with_name::<Body>("Body");
@@ -46,14 +49,26 @@ pub(crate) fn register(engine: &mut Engine) {
 fn get(exchange: &Exchange, name: &str) -> Result<Dynamic, Box<EvalAltResult>> {
     match exchange.body.get(name) {
         Some(value) => from_json(value.get()),
-        // What can be written to without being there.
-        None if matches!(name, "variables" | "extensions") => Ok(Map::new().into()),
+        None if OF_MAPS.contains(&name) => Ok(Map::new().into()),
+        None if name == "errors" => Ok(Array::new().into()),
         None => Ok(Dynamic::UNIT),
     }
 }
 
 fn set(exchange: &mut Exchange, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
-    let value = (!value.is_unit()).then(|| to_raw(value)).transpose()?;
+    // A response without errors has no list of them.
+    let is_none = value.is_unit() || (name == "errors" && is_empty_list(value));
+    let value = (!is_none).then(|| to_raw(value)).transpose()?;
+    let is_unchanged = match (exchange.body.get(name), &value) {
+        (Some(before), Some(value)) => is_written_as(before.get(), value.get()),
+        (None, None) => true,
+        // What is read of members that are not there.
+        (None, Some(value)) => OF_MAPS.contains(&name) && value.get() == "{}",
+        (Some(_), None) => false,
+    };
+    if is_unchanged {
+        return Ok(());
+    }
     let is_new = value.is_some() && exchange.body.get(name).is_none();
     if is_new && OF_WHOLE.contains(&name) && is_later_part(exchange) {
         return Err(wrong(format!(
@@ -62,6 +77,10 @@ fn set(exchange: &mut Exchange, name: &str, value: &Dynamic) -> Result<(), Box<E
     }
     exchange.body.set(name, value);
     Ok(())
+}
+
+fn is_empty_list(value: &Dynamic) -> bool {
+    value.as_array_ref().is_ok_and(|list| list.is_empty())
 }
 
 /// Whether it comes behind the first part of an answer. Events of subscriptions are whole responses.

@@ -21,6 +21,9 @@ pub enum ScriptError {
     Limit(String),
     /// It is wrong.
     Failed(String),
+    /// It was called in a worker and is not done within its turn. It has changed nothing and is to be called again beside the
+    /// workers.
+    Unfinished,
 }
 
 impl fmt::Display for ScriptError {
@@ -28,6 +31,7 @@ impl fmt::Display for ScriptError {
         match self {
             ScriptError::Limit(why) => write!(f, "the script needs more than it may have: {why}"),
             ScriptError::Failed(why) => write!(f, "the script failed: {why}"),
+            ScriptError::Unfinished => f.write_str("the script needs longer than a worker waits"),
         }
     }
 }

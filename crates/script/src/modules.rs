@@ -1,14 +1,18 @@
 //! The functions that scripts are offered besides those of the language.
 
 use std::{
+    cell::RefCell,
     fmt::Write,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use base64::{Engine as _, engine::general_purpose as alphabets};
-use rhai::{Dynamic, Engine, EvalAltResult, INT, Module};
+use rhai::{
+    Array, Dynamic, Engine, EvalAltResult, INT, ImmutableString, Module, NativeCallContext,
+};
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
+use tracing::Level;
 
 use crate::values::{from_json, status, to_json, wrong};
 
@@ -39,43 +43,87 @@ fn no_sleep() -> Box<EvalAltResult> {
 }
 
 fn log(engine: &mut Engine) {
-    fn shown(value: &Dynamic) -> String {
-        let text = value.to_string();
-        text.chars().take(LINE_MAX).collect()
+    for (name, level) in [
+        ("log_error", Level::ERROR),
+        ("log_warn", Level::WARN),
+        ("log_info", Level::INFO),
+        ("log_debug", Level::DEBUG),
+        ("log_trace", Level::TRACE),
+    ] {
+        engine.register_fn(name, move |value: Dynamic| {
+            Line::new(level, &value.to_string()).write();
+        });
     }
     engine
-        .register_fn(
-            "log_error",
-            |value: Dynamic| tracing::error!(target: "ogive::script", "{}", shown(&value)),
-        )
-        .register_fn(
-            "log_warn",
-            |value: Dynamic| tracing::warn!(target: "ogive::script", "{}", shown(&value)),
-        )
-        .register_fn(
-            "log_info",
-            |value: Dynamic| tracing::info!(target: "ogive::script", "{}", shown(&value)),
-        )
-        .register_fn(
-            "log_debug",
-            |value: Dynamic| tracing::debug!(target: "ogive::script", "{}", shown(&value)),
-        )
-        .register_fn(
-            "log_trace",
-            |value: Dynamic| tracing::trace!(target: "ogive::script", "{}", shown(&value)),
-        )
-        .on_print(|text| tracing::info!(target: "ogive::script", "{}", line(text)))
-        .on_debug(|text, _, at| tracing::debug!(target: "ogive::script", %at, "{}", line(text)));
+        .on_print(|text| Line::new(Level::INFO, text).write())
+        .on_debug(|text, _, at| Line::new(Level::DEBUG, &format!("{at}: {text}")).write());
 }
 
-/// As much of a text as a line of the log has.
-fn line(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(LINE_MAX))
-        .unwrap_or_default()
-}
-
-/// Most characters of a line of the log.
+/// Most bytes of a line of the log.
 const LINE_MAX: usize = 10_000;
+
+thread_local! {
+    /// What the call of this thread says, while it may have to be made again.
+    static HELD: RefCell<Option<Vec<Line>>> = const { RefCell::new(None) };
+}
+
+/// A line of the log.
+struct Line {
+    level: Level,
+    text: Box<str>,
+}
+
+impl Line {
+    fn new(level: Level, text: &str) -> Self {
+        let text = &text[..text.floor_char_boundary(LINE_MAX)];
+        Line {
+            level,
+            text: text.into(),
+        }
+    }
+    /// Writes it, or holds it back while its call may have to be made again.
+    fn write(self) {
+        let is_free = HELD.with_borrow_mut(|held| match held {
+            Some(lines) => {
+                lines.push(self);
+                None
+            }
+            None => Some(self),
+        });
+        let Some(Line { level, text }) = is_free else {
+            return;
+        };
+        match level {
+            Level::ERROR => tracing::error!(target: "ogive::script", "{text}"),
+            Level::WARN => tracing::warn!(target: "ogive::script", "{text}"),
+            Level::INFO => tracing::info!(target: "ogive::script", "{text}"),
+            Level::DEBUG => tracing::debug!(target: "ogive::script", "{text}"),
+            Level::TRACE => tracing::trace!(target: "ogive::script", "{text}"),
+        }
+    }
+}
+
+/// Holds back what the call of this thread says, until it is dropped.
+pub(crate) struct HeldLines;
+
+impl HeldLines {
+    pub(crate) fn hold() -> Self {
+        HELD.set(Some(Vec::new()));
+        HeldLines
+    }
+    /// Writes what was held back.
+    pub(crate) fn write(self) {
+        for line in HELD.take().into_iter().flatten() {
+            line.write();
+        }
+    }
+}
+
+impl Drop for HeldLines {
+    fn drop(&mut self) {
+        HELD.set(None);
+    }
+}
 
 fn since_epoch(milliseconds: u128) -> INT {
     let since = SystemTime::now()
@@ -160,7 +208,91 @@ fn env_module() -> Module {
     module
 }
 
+/// The language has these as functions that may change the text, so it would write back what they were called on.
+fn splitting(engine: &mut Engine) {
+    fn array<'t>(parts: impl Iterator<Item = &'t str>) -> Array {
+        parts.map(|part| part.into()).collect()
+    }
+    fn most(parts: INT) -> usize {
+        usize::try_from(parts).unwrap_or(0).max(1)
+    }
+    engine
+        .register_fn("split", |t: &str| match t.is_empty() {
+            true => array(std::iter::once(t)),
+            false => array(t.split_whitespace()),
+        })
+        .register_fn("split", |t: &str, by: &str| array(t.split(by)))
+        .register_fn("split", |t: &str, by: char| array(t.split(by)))
+        .register_fn("split", |t: &str, by: &str, n: INT| {
+            array(t.splitn(most(n), by))
+        })
+        .register_fn("split", |t: &str, by: char, n: INT| {
+            array(t.splitn(most(n), by))
+        })
+        .register_fn("split_rev", |t: &str, by: &str| array(t.rsplit(by)))
+        .register_fn("split_rev", |t: &str, by: char| array(t.rsplit(by)))
+        .register_fn("split_rev", |t: &str, by: &str, n: INT| {
+            array(t.rsplitn(most(n), by))
+        })
+        .register_fn("split_rev", |t: &str, by: char, n: INT| {
+            array(t.rsplitn(most(n), by))
+        });
+}
+
+/// `replace` of the language makes a text of any length before its size is looked at.
+fn replacing(engine: &mut Engine) {
+    fn replace(
+        call: &NativeCallContext<'_>,
+        text: &mut ImmutableString,
+        (find, by): (&str, &str),
+    ) -> Result<()> {
+        let count = match by.len() > find.len() {
+            true => text.matches(find).count(),
+            false => 0,
+        };
+        let more = count.saturating_mul(by.len().saturating_sub(find.len()));
+        let max = call.engine().max_string_size();
+        if max > 0 && text.len().saturating_add(more) > max {
+            let what = "Length of string".to_owned();
+            return Err(EvalAltResult::ErrorDataTooLarge(what, call.call_position()).into());
+        }
+        if !text.is_empty() {
+            *text = text.replace(find, by).into();
+        }
+        Ok(())
+    }
+    type Call<'a> = NativeCallContext<'a>;
+    type Text<'a> = &'a mut ImmutableString;
+    engine
+        .register_fn(
+            "replace",
+            |c: Call<'_>, t: Text<'_>, find: &str, by: &str| replace(&c, t, (find, by)),
+        )
+        .register_fn(
+            "replace",
+            |c: Call<'_>, t: Text<'_>, find: &str, by: char| {
+                replace(&c, t, (find, by.encode_utf8(&mut [0; 4])))
+            },
+        )
+        .register_fn(
+            "replace",
+            |c: Call<'_>, t: Text<'_>, find: char, by: &str| {
+                replace(&c, t, (find.encode_utf8(&mut [0; 4]), by))
+            },
+        )
+        .register_fn(
+            "replace",
+            |c: Call<'_>, t: Text<'_>, find: char, by: char| {
+                let mut buffers = [[0; 4]; 2];
+                let [find_in, by_in] = &mut buffers;
+                replace(&c, t, (find.encode_utf8(find_in), by.encode_utf8(by_in)))
+            },
+        );
+}
+
 fn text(engine: &mut Engine) {
+    replacing(engine);
+    splitting(engine);
     engine
         .register_fn("urlencode", |text: &str| {
             let mut out = String::with_capacity(text.len());

@@ -4,13 +4,16 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use ogive_coprocessor::{ContextEntries, Stage, entries::OF_OPERATION};
+use ogive_coprocessor::{
+    ContextEntries, Stage,
+    entries::{home, visible},
+};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FnPtr, INT, ImmutableString, NativeCallContext};
 
 use crate::{
     body::{self, Body},
     exchange::Lent,
-    values::{Status, from_json, status, to_raw, wrong},
+    values::{Status, from_json, is_written_as, status, to_raw, wrong},
 };
 
 type Result<T> = std::result::Result<T, Box<EvalAltResult>>;
@@ -118,8 +121,10 @@ fn messages(engine: &mut Engine) {
     writing_back(engine);
 }
 
-/// What was changed through a member is written back to it by the language. Members are handles, so nothing is to be done;
-/// without this the language would look for it in vain, which takes longer than the change itself.
+/// What a method was called on is written back by the language to where it came from, whether the method has changed it or not:
+/// `request.headers["cookie"].split(";")` sets that header to what it is. So everything that can be set takes what is there as
+/// no change, also where nothing can be changed. Members are handles, so nothing is to be done here; without this the language
+/// would look for it in vain, which takes longer than the change itself.
 fn writing_back(engine: &mut Engine) {
     fn same(own: &Lent, written: &Lent) -> Result<()> {
         if Arc::ptr_eq(&own.0, &written.0) {
@@ -193,6 +198,15 @@ impl Headers {
             Of::Stage => read(&exchange.headers),
         }
     }
+    /// Whether a header has this value already, and no other.
+    fn says(&self, name: &str, value: &str) -> bool {
+        self.read(|headers| {
+            let mut values = headers.get_all(name).iter();
+            let first = values.next().map(HeaderValue::as_bytes);
+            first.is_some_and(|first| *String::from_utf8_lossy(first) == *value)
+                && values.next().is_none()
+        })
+    }
     fn change(&self, change: impl FnOnce(&mut HeaderMap)) -> Result<()> {
         if self.1 == Of::Client {
             return Err(wrong(
@@ -240,7 +254,12 @@ fn headers(engine: &mut Engine) {
             let first = h.values(name).into_iter().next();
             first.ok_or_else(|| wrong(format!("there is no header `{name}`")))
         })
-        .register_indexer_set(|h: &mut Headers, name: &str, value: &str| h.set(name, &[value]))
+        .register_indexer_set(|h: &mut Headers, name: &str, value: &str| {
+            match h.says(name, value) {
+                true => Ok(()),
+                false => h.set(name, &[value]),
+            }
+        })
         .register_indexer_set(|h: &mut Headers, name: &str, values: Array| {
             let values: Vec<String> = values.iter().map(Dynamic::to_string).collect();
             let values: Vec<&str> = values.iter().map(String::as_str).collect();
@@ -295,14 +314,18 @@ impl Address {
     }
     fn change(&self, change: impl FnOnce(&mut http::uri::Parts) -> Option<()>) -> Result<()> {
         let malformed = || wrong("this is no URL");
+        let mut parts = self.parts();
+        let before = Uri::from_parts(self.parts()).unwrap_or_default();
+        change(&mut parts).ok_or_else(malformed)?;
+        let uri = Uri::from_parts(parts).map_err(|_| malformed())?;
+        if uri == before {
+            return Ok(());
+        }
         if self.1 == Of::Client {
             return Err(wrong(
                 "this is the URL of the client's request; change `request.subgraph.uri`",
             ));
         }
-        let mut parts = self.parts();
-        change(&mut parts).ok_or_else(malformed)?;
-        let uri = Uri::from_parts(parts).map_err(|_| malformed())?;
         let mut exchange = self.0.look();
         exchange.uri = uri.to_string();
         exchange.has_new_uri = true;
@@ -374,8 +397,7 @@ fn addresses(engine: &mut Engine) {
 impl Context {
     fn get(&self, name: &str) -> Result<Dynamic> {
         let exchange = self.0.look();
-        let own = exchange.own.as_ref().and_then(|own| own.get(name));
-        match own.or_else(|| exchange.context.get(name)) {
+        match visible(&exchange.context, exchange.own.as_ref(), name) {
             Some(value) => from_json(value.get()),
             None => Ok(Dynamic::UNIT),
         }
@@ -383,10 +405,7 @@ impl Context {
     fn entries<T>(&self, name: &str, change: impl FnOnce(&mut ContextEntries) -> T) -> T {
         let mut exchange = self.0.look();
         let exchange = &mut *exchange;
-        match &mut exchange.own {
-            Some(own) if OF_OPERATION.contains(&name) => change(own),
-            _ => change(&mut exchange.context),
-        }
+        change(home(&mut exchange.context, exchange.own.as_mut(), name))
     }
     fn set(&self, name: &str, value: &Dynamic) -> Result<()> {
         if value.is_unit() {
@@ -394,6 +413,14 @@ impl Context {
             return Ok(());
         }
         let value = to_raw(value)?;
+        let is_there = {
+            let exchange = self.0.look();
+            let there = visible(&exchange.context, exchange.own.as_ref(), name);
+            there.is_some_and(|there| is_written_as(there.get(), value.get()))
+        };
+        if is_there {
+            return Ok(());
+        }
         self.entries(name, |entries| entries.set(name, value))
             .map_err(|error| wrong(error.to_string()))
     }

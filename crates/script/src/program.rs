@@ -8,7 +8,7 @@ use std::{
 
 use ogive_files::Pipes;
 use rhai::{
-    AST, Engine, Scope,
+    AST, Dynamic, Engine, Scope,
     module_resolvers::{DummyModuleResolver, FileModuleResolver},
 };
 
@@ -35,6 +35,21 @@ impl Default for Limits {
             calls: 64,
             size: 1 << 20,
         }
+    }
+}
+
+/// What [`Limits::size`] may be for each 100 ms of a call's time: an operation on a value of that size takes a part of it, and
+/// cannot be stopped.
+const SIZE_PER_100_MS: usize = 1 << 20;
+/// It may be so much, however short the time is.
+const SIZE_MIN: usize = 64 << 10;
+
+impl Limits {
+    /// The size that values may have: as much as is configured, as far as one operation on them fits into the time of a call.
+    pub fn usable_size(&self) -> usize {
+        let milliseconds = usize::try_from(self.time.as_millis()).unwrap_or(usize::MAX);
+        let within_time = milliseconds.saturating_mul(SIZE_PER_100_MS) / 100;
+        self.size.min(within_time.max(SIZE_MIN))
     }
 }
 
@@ -132,6 +147,13 @@ impl Program {
                 }
             }
         }
+        let (size, usable) = (self.limits.size, self.limits.usable_size());
+        if usable < size {
+            out.push(format!(
+                "`rhai.limits.memory` counts as {usable} bytes and not as {size}: one operation on a larger value may outlast `rhai.limits.timeout` ({:?}), which allows 1 MiB for each 100 ms",
+                self.limits.time
+            ));
+        }
         if !has_any {
             let names = ENTRY_POINTS.map(|(name, _)| format!("`{name}`"));
             out.push(format!(
@@ -228,32 +250,56 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, ProgramError> {
     Ok(out)
 }
 
+/// When a call has to end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    /// By the limits of scripts.
+    pub(crate) limit: Instant,
+    /// By what the worker gives it, if it runs there.
+    pub(crate) turn: Option<Instant>,
+}
+
+/// What a call ends with that is not done within its turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TurnOver;
+
 thread_local! {
     /// When the call of this thread has to end.
-    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
+    static DEADLINE: Cell<Option<Deadline>> = const { Cell::new(None) };
 }
 
 /// Runs something that has to end in a while.
-pub(crate) fn within<T>(time: Duration, run: impl FnOnce() -> T) -> T {
-    DEADLINE.set(Some(Instant::now() + time));
+pub(crate) fn within<T>(deadline: Deadline, run: impl FnOnce() -> T) -> T {
+    DEADLINE.set(Some(deadline));
     let done = run();
     DEADLINE.set(None);
     done
 }
 
+/// What the call of this thread ends with, if it has to.
+fn over() -> Option<Dynamic> {
+    let deadline = DEADLINE.get()?;
+    let now = Instant::now();
+    if now >= deadline.limit {
+        return Some("its time is over".into());
+    }
+    let is_turn_over = deadline.turn.is_some_and(|turn| now >= turn);
+    is_turn_over.then(|| Dynamic::from(TurnOver))
+}
+
 /// After how many operations the clock is looked at: one of them may be a digest of a long text.
-const LOOK: u64 = 64;
+const LOOK: u64 = 8;
 
 /// The language as it is offered.
 pub(crate) fn engine(limits: Limits) -> Engine {
-    let mut engine = Engine::new();
+    let (mut engine, size) = (Engine::new(), limits.usable_size());
     engine
         .set_max_operations(limits.operations)
         .set_max_call_levels(limits.calls)
         .set_max_expr_depths(64, 32)
-        .set_max_string_size(limits.size)
-        .set_max_array_size(limits.size / 16)
-        .set_max_map_size(limits.size / 64)
+        .set_max_string_size(size)
+        .set_max_array_size(size / 16)
+        .set_max_map_size(size / 64)
         .set_max_modules(FILES_MAX)
         .set_module_resolver(DummyModuleResolver::new())
         .disable_symbol("eval")
@@ -261,10 +307,7 @@ pub(crate) fn engine(limits: Limits) -> Engine {
             if operations % LOOK != 0 {
                 return None;
             }
-            let is_late = DEADLINE
-                .get()
-                .is_some_and(|deadline| Instant::now() >= deadline);
-            is_late.then(|| "its time is over".into())
+            over()
         });
     modules::register(&mut engine);
     objects::register(&mut engine);

@@ -2,15 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+    time::Instant,
 };
 
 use bytes::Bytes;
-use ogive_coprocessor::{Stage, entries};
+use ogive_coprocessor::{Pace, Stage, Turns, entries, turns::TURN};
 use rhai::{
     CallFnOptions, Dynamic, Engine, EvalAltResult, FnPtr, Map, Scope,
     module_resolvers::StaticModuleResolver,
@@ -19,28 +16,31 @@ use rhai::{
 use crate::{
     ProgramError, ScriptError,
     exchange::{Exchange, Lent},
+    modules::HeldLines,
     objects::Message,
-    program::{Program, engine, within},
+    program::{Deadline, Program, TurnOver, engine, within},
     values::to_json,
 };
-
-/// From how long a time on a call is one that others should not wait for.
-const LONG: Duration = Duration::from_millis(1);
-/// After so many of them in a row a hook is called beside the worker.
-const LONG_CALLS: u32 = 3;
 
 /// What is called at one place; those that come first run first.
 #[derive(Debug, Default)]
 pub struct Hook {
-    calls: Vec<FnPtr>,
-    /// Whether a call took long.
-    long_calls: AtomicU32,
+    calls: Vec<Call>,
+    turns: Turns,
+}
+
+/// A function that is called.
+#[derive(Debug)]
+struct Call {
+    function: FnPtr,
+    /// Whether it is one of the main script; looking for it costs as much as calling it.
+    is_of_script: bool,
 }
 
 impl Hook {
-    /// Whether its calls should run where nobody waits for them.
-    pub fn is_long(&self) -> bool {
-        self.long_calls.load(Ordering::Relaxed) >= LONG_CALLS
+    /// How its next call is made.
+    pub fn pace(&self) -> Pace {
+        self.turns.pace()
     }
 }
 
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Scripts {
 }
 
 impl Scripts {
-    /// Runs the entry points. `sdl` gives the schema that clients see, when a script asks for it.
+    /// Runs the entry points. `sdl` gives the supergraph schema, when a script asks for it.
     pub fn start(
         program: &Program,
         sdl: impl Fn() -> String + Send + Sync + 'static,
@@ -161,7 +161,11 @@ impl Scripts {
         arguments.extend(subgraph.map(|name| name.to_owned().into()));
         let options = CallFnOptions::new().eval_ast(true).rewind_scope(false);
         let (ast, mut scope) = (&self.program.ast, Scope::new());
-        let called = within(self.program.limits.time, || {
+        let deadline = Deadline {
+            limit: Instant::now() + self.program.limits.time,
+            turn: None,
+        };
+        let called = within(deadline, || {
             self.engine
                 .call_fn_with_options::<Dynamic>(options, &mut scope, ast, name, arguments)
         });
@@ -173,10 +177,18 @@ impl Scripts {
         }
         let (request, response) =
             std::mem::take(&mut *service.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let hook = |calls: Vec<FnPtr>| {
-            (!calls.is_empty()).then(|| {
+        let call = |function: FnPtr| {
+            let mut known = self.program.ast.iter_functions();
+            let is_of_script = known.any(|known| known.name == function.fn_name());
+            Call {
+                function,
+                is_of_script,
+            }
+        };
+        let hook = |functions: Vec<FnPtr>| {
+            (!functions.is_empty()).then(|| {
                 Arc::new(Hook {
-                    calls,
+                    calls: functions.into_iter().map(call).collect(),
                     ..Hook::default()
                 })
             })
@@ -238,12 +250,13 @@ impl Scripts {
     }
 
     /// Calls one function. What stands outside of functions is run before, because they see imports and constants of it.
-    fn run(&self, call: &FnPtr, message: Message) -> Result<Dynamic, Box<EvalAltResult>> {
-        let (ast, name) = (&self.program.ast, call.fn_name());
-        if !ast.iter_functions().any(|function| function.name == name) {
-            return call.call(&self.engine, ast, (message,));
+    fn run(&self, call: &Call, message: Message) -> Result<Dynamic, Box<EvalAltResult>> {
+        let (ast, function) = (&self.program.ast, &call.function);
+        if !call.is_of_script {
+            return function.call(&self.engine, ast, (message,));
         }
-        let mut arguments = call.curry().to_vec();
+        let name = function.fn_name();
+        let mut arguments = function.curry().to_vec();
         arguments.push(Dynamic::from(message));
         let options = CallFnOptions::new().eval_ast(self.has_statements);
         let mut scope = Scope::new();
@@ -251,35 +264,23 @@ impl Scripts {
             .call_fn_with_options(options, &mut scope, ast, name, arguments)
     }
 
-    /// Calls a hook. What it has made of the exchange is given back also if it ends the request.
+    /// Calls a hook. What it has made of the exchange is given back also if it ends the request; of a call that is
+    /// [unfinished](ScriptError::Unfinished) nothing of it is to be used.
     pub fn call(
         &self,
         hook: &Hook,
         exchange: Exchange,
+        pace: Pace,
     ) -> (Exchange, Result<Option<Outcome>, ScriptError>) {
-        let started = Instant::now();
         let lent = Lent(Arc::new(Mutex::new(exchange)));
-        let mut outcome = Ok(None);
-        for call in &hook.calls {
-            let message = Message(lent.clone());
-            let time = self.program.limits.time;
-            let begun = Instant::now();
-            let called = within(time, || self.run(call, message));
-            if let Err(error) = called {
-                outcome = thrown(*error);
-                break;
+        let lines = (pace == Pace::Turn).then(HeldLines::hold);
+        let started = Instant::now();
+        let (outcome, ended) = self.call_all(hook, &lent, (started, pace));
+        if let Some(lines) = lines {
+            hook.turns.note(ended - started);
+            if outcome != Err(ScriptError::Unfinished) {
+                lines.write();
             }
-            // A single operation may take longer than all.
-            if begun.elapsed() > time {
-                outcome = Err(ScriptError::Limit("its time is over".to_owned()));
-                break;
-            }
-        }
-        // A thread that had to wait its turn has not worked longer: only several calls in a row say something.
-        if started.elapsed() < LONG {
-            hook.long_calls.store(0, Ordering::Relaxed);
-        } else {
-            hook.long_calls.fetch_add(1, Ordering::Relaxed);
         }
         // A script may keep a handle for longer; what it does with that is nobody's any more.
         let stage = lent.0.lock().unwrap_or_else(PoisonError::into_inner).stage;
@@ -293,6 +294,38 @@ impl Scripts {
             }
         };
         (exchange, outcome)
+    }
+}
+
+impl Scripts {
+    /// Calls the functions of a hook, until one ends the request. Also when that was.
+    fn call_all(
+        &self,
+        hook: &Hook,
+        lent: &Lent,
+        (started, pace): (Instant, Pace),
+    ) -> (Result<Option<Outcome>, ScriptError>, Instant) {
+        let time = self.program.limits.time;
+        // What may take no longer than a turn anyway ends by its limit.
+        let has_turn = pace == Pace::Turn && time > TURN;
+        let turn = has_turn.then(|| started + TURN);
+        let mut begun = started;
+        for call in &hook.calls {
+            let message = Message(lent.clone());
+            let limit = begun + time;
+            let called = within(Deadline { limit, turn }, || self.run(call, message));
+            let now = Instant::now();
+            if let Err(error) = called {
+                return (thrown(*error), now);
+            }
+            // A single operation may take longer than all.
+            if now > limit {
+                let why = "its time is over".to_owned();
+                return (Err(ScriptError::Limit(why)), now);
+            }
+            begun = now;
+        }
+        (Ok(None), begun)
     }
 }
 
@@ -325,6 +358,9 @@ fn thrown_of(error: EvalAltResult, text: String) -> Result<Option<Outcome>, Scri
             Some(map) => ended(&map).map(Some).ok_or(ScriptError::Failed(text)),
             None => Err(ScriptError::Failed(text)),
         },
+        EvalAltResult::ErrorTerminated(token, _) if token.is::<TurnOver>() => {
+            Err(ScriptError::Unfinished)
+        }
         EvalAltResult::ErrorTooManyOperations(_)
         | EvalAltResult::ErrorTooManyVariables(_)
         | EvalAltResult::ErrorTooManyModules(_)

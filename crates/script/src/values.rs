@@ -48,6 +48,13 @@ pub(crate) fn to_json(value: &Dynamic) -> Result<String, Box<EvalAltResult>> {
     Ok(value.to_string())
 }
 
+/// Whether a JSON text is `written` once a script has read it: then it is what the script had, with digits and order that a
+/// script does not see.
+pub(crate) fn is_written_as(text: &str, written: &str) -> bool {
+    let seen = || from_json(text).and_then(|value| to_json(&value));
+    text == written || seen().is_ok_and(|seen| seen == written)
+}
+
 /// The same, to be kept as it is written.
 pub(crate) fn to_raw(value: &Dynamic) -> Result<Box<RawValue>, Box<EvalAltResult>> {
     RawValue::from_string(to_json(value)?).map_err(|error| wrong(error.to_string()))

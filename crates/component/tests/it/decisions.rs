@@ -4,6 +4,7 @@
 use ogive_component::{
     CallError, Decision, Exchange, Plugin, PluginError, PolicyQuestion, Verdict,
 };
+use ogive_coprocessor::Pace;
 
 use super::guest::{component, headers, options};
 
@@ -31,9 +32,13 @@ fn head(sent: &str) -> Exchange {
 
 fn verdict(text: &str, permitted: &str, sent: &str) -> Result<Verdict, CallError> {
     let plugin = deciding(Decision::Authenticate, text, ("", permitted)).unwrap();
-    let said = plugin.authenticate(head(sent));
+    let said = plugin.authenticate(&mut head(sent), Pace::Whole);
     // An instance is used again, or another one is made.
-    assert_eq!(plugin.authenticate(head(sent)), said, "{text}");
+    assert_eq!(
+        plugin.authenticate(&mut head(sent), Pace::Whole),
+        said,
+        "{text}"
+    );
     said
 }
 
@@ -158,8 +163,8 @@ fn question() -> PolicyQuestion {
 
 fn holding(text: &str) -> Result<Vec<String>, CallError> {
     let plugin = deciding(Decision::Policies, text, ("", "")).unwrap();
-    let said = plugin.policies(question());
-    assert_eq!(plugin.policies(question()), said, "{text}");
+    let said = plugin.policies(&question(), Pace::Whole);
+    assert_eq!(plugin.policies(&question(), Pace::Whole), said, "{text}");
     said
 }
 
@@ -206,7 +211,7 @@ fn a_list_that_says_one_text_a_million_times_is_not_taken_over() {
 fn a_component_says_what_an_operation_is_counted_by() {
     let key = |text: &str| {
         let plugin = deciding(Decision::RateKey, text, ("", "read=x-tenant")).unwrap();
-        plugin.rate_key(head("x-tenant=acme"))
+        plugin.rate_key(&mut head("x-tenant=acme"), Pace::Whole)
     };
     let tenant =
         "(call $header @\"x-tenant\" (i32.const 32)) (call $key (call $some (i32.const 32)))";
@@ -248,8 +253,11 @@ fn one_that_traps_where_it_decides_is_left_alone_too() {
     let bytes = component(&[("authenticate", "(unreachable)")], "");
     let plugin = Plugin::of(options, &bytes).unwrap();
     for _ in 0..2 {
-        let said = plugin.authenticate(head(""));
+        let said = plugin.authenticate(&mut head(""), Pace::Whole);
         assert!(matches!(said, Err(CallError::Trapped(_))), "{said:?}");
     }
-    assert_eq!(plugin.authenticate(head("")), Err(CallError::Ejected));
+    assert_eq!(
+        plugin.authenticate(&mut head(""), Pace::Whole),
+        Err(CallError::Ejected)
+    );
 }

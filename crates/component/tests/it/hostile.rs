@@ -8,7 +8,7 @@ use std::{
 
 use http::HeaderValue;
 use ogive_component::{CallError, Ejection, Plugin};
-use ogive_coprocessor::Stage;
+use ogive_coprocessor::{Pace, Stage};
 
 use super::guest::{component, exchange, options};
 
@@ -35,7 +35,7 @@ fn plugin(text: &str, more: &str, permitted: &str, fuel: Option<u64>) -> Plugin 
 }
 
 fn call(plugin: &Plugin, sent: &str) -> (ogive_component::Exchange, Result<(), CallError>) {
-    plugin.call(exchange(Stage::RouterRequest, sent, ""))
+    plugin.call(exchange(Stage::RouterRequest, sent, ""), Pace::Whole)
 }
 
 /// A call that does no harm. One that had to wait for its turn for longer than it may take is made again.
@@ -95,6 +95,32 @@ fn whatever_a_component_does_it_is_contained() {
 }
 
 #[test]
+fn a_slow_call_is_made_again_elsewhere_and_fast_ones_of_the_same_hook_stay() {
+    let evil = "(local $n i32) (call $set_header @\"x-done\" @\"0\" )
+        (loop $again (local.set $n (i32.add (local.get $n) (i32.const 1)))
+        (br_if $again (i32.lt_u (local.get $n) (i32.const 3000000)))) (i32.const 0)";
+    let evil = format!("(func $evil (result i32) {evil})");
+    let mut options = options("read=x-evil write=x-done");
+    // One such call would eject it.
+    options.ejection.faults = 1;
+    let plugin = Plugin::of(options, &component(&[("receive", GUEST)], &evil)).unwrap();
+    let ask = |sent: &str, pace| plugin.call(exchange(Stage::RouterRequest, sent, ""), pace);
+    assert_eq!(plugin.pace(Stage::RouterRequest), Pace::Turn);
+    // A thread that had to wait for a processor may have used up its turn: one such call is enough.
+    let mut fast = (0..1000).map(|_| {
+        let (after, outcome) = ask("x-evil=1", Pace::Turn);
+        assert_eq!(outcome, Err(CallError::Unfinished));
+        assert!(!after.changes.headers);
+        ask("a=1", Pace::Turn)
+    });
+    let (after, _) = fast.find(|(_, outcome)| outcome.is_ok()).unwrap();
+    assert_eq!(after.headers["x-done"], "1");
+    let (after, outcome) = ask("x-evil=1", Pace::Whole);
+    assert_eq!(outcome, Ok(()));
+    assert_eq!(after.headers["x-done"], "0");
+}
+
+#[test]
 fn ten_thousand_entries_are_kept_or_refused_but_never_more_than_there_is_room_for() {
     let names: Vec<String> = (0..10_000).map(|n| format!("{n:04}")).collect();
     let mut options = options("read=x-evil write=x-done");
@@ -149,14 +175,13 @@ fn who_traps_too_often_is_left_alone_and_tried_again_later() {
 }
 
 #[test]
-fn what_takes_long_is_known_to_and_neighbours_go_on() {
+fn what_takes_long_lets_neighbours_go_on() {
     let plugin = plugin(
         "(loop $again (br $again)) (i32.const 0)",
         "",
         "",
         Some(u64::MAX),
     );
-    assert!(!plugin.is_long(Stage::RouterRequest));
     std::thread::scope(|scope| {
         let long = scope.spawn(|| call(&plugin, "x-evil=1").1);
         // One call at a time holds one instance; others take another.
@@ -166,7 +191,8 @@ fn what_takes_long_is_known_to_and_neighbours_go_on() {
         let outcome = long.join().unwrap();
         assert!(matches!(outcome, Err(CallError::Limit(_))), "{outcome:?}");
     });
-    assert!(plugin.is_long(Stage::RouterRequest));
+    // What ran beside the workers has taken nothing of their time.
+    assert_eq!(plugin.pace(Stage::RouterRequest), Pace::Turn);
 }
 
 #[test]

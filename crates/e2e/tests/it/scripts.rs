@@ -9,7 +9,7 @@ use crate::{
     coprocessor::{ME, playing},
     faults::{compare, seen},
     graph::Graph,
-    http_client::{Answer, post_with},
+    http_client::{Answer, post_with, send},
     identity::Known,
     incremental::{CURRENT, Coming, OF_2022, QUERY, held_back, is_known},
     telemetry::{lines, scratch},
@@ -484,4 +484,71 @@ fn the_access_log_says_that_a_script_has_ended_a_request() {
     assert_eq!(ask(&with(text, &more), &[]).status, 403);
     assert_eq!(lines(&path, 1), ["status=403 code=SCRIPT_BREAK"]);
     std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn claims_that_a_script_removes_count_nowhere() {
+    const STOCK: &str = "{ topProducts(first: 1) { warehouse { city } } }";
+    let shows = |text: &str| {
+        let script = Script::new(&format!(
+            "fn router_service(service) {{ service.map_request(|request| {{ {text} }}); }}"
+        ));
+        let enforce = "authorization: { directives: enforce, policies: { rules: { stock: { eq: [{ jwt_claim: stock }, yes] } } } }\n";
+        let known = Known::with("", &format!("{enforce}{}", script.yaml()));
+        let token = known.token(json!({ "stock": "yes" }));
+        let answer = known.bear(STOCK, &token).json();
+        answer["data"]["topProducts"][0]["warehouse"].is_object()
+    };
+    let claims = "request.context[Router.APOLLO_AUTHENTICATION_JWT_CLAIMS]";
+    assert!(shows(&format!("{claims}.sub.split(\"-\");")));
+    assert!(!shows(&format!("{claims} = ();")));
+    assert!(!shows(
+        "request.context.remove(\"apollo::authentication::jwt_claims\");"
+    ));
+}
+
+#[test]
+fn a_script_sees_the_extensions_of_the_client() {
+    let script = r#"fn supergraph_service(service) {
+        service.map_request(|request| {
+            throw #{ status: 418, message: request.body.extensions.mark };
+        });
+    }"#;
+    let graph = with(script, "");
+    let body = json!({ "query": ME, "extensions": { "mark": "mine" } }).to_string();
+    let kind = [("content-type", "application/json")];
+    let answer = send(graph.address(), "POST", "/graphql", &kind, body.as_bytes());
+    assert_eq!(
+        (
+            answer.status,
+            answer.json()["errors"][0]["message"].as_str()
+        ),
+        (418, Some("mine"))
+    );
+}
+
+/// Calls that are slow beside calls that are fast: each is answered as its own.
+#[test]
+fn slow_calls_are_made_again_beside_the_workers_with_all_that_they_were_lent() {
+    let script = r#"fn supergraph_service(service) {
+        service.map_request(|request| {
+            request.context.count = if request.context.count == () { 1 } else { request.context.count + 1 };
+            let n = 0;
+            if request.headers.contains("x-slow") { while n < 20000 { n += 1; } }
+            request.context.n = n;
+        });
+        service.map_response(|response| {
+            response.headers["x-n"] = `${response.context.n} ${response.context.count}`;
+        });
+    }"#;
+    let graph = with(script, "");
+    for _ in 0..3 {
+        let slow = ask(&graph, &[("x-slow", "1")]);
+        assert_eq!(
+            (slow.codes(), slow.header("x-n")),
+            (vec![], Some("20000 1"))
+        );
+        let fast = ask(&graph, &[]);
+        assert_eq!((fast.codes(), fast.header("x-n")), (vec![], Some("0 1")));
+    }
 }

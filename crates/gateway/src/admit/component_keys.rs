@@ -7,8 +7,8 @@ use http::HeaderMap;
 use ogive_component::{Decision, Exchange, Plugin};
 use ogive_config::{Client, Selector};
 use ogive_coprocessor::{
-    ContextEntries,
-    entries::{JWT_CLAIMS, OPERATION_KIND, OPERATION_NAME},
+    ContextEntries, Pace,
+    entries::{JWT_CLAIMS, OPERATION_KIND, OPERATION_NAME, home},
 };
 use ogive_telemetry::codes;
 use serde_json::value::{RawValue, to_raw_value};
@@ -51,22 +51,22 @@ impl Gateway {
             };
             let refuses = |rate: &OperationRate| rate.measured.is_none();
             let may_refuse = refuses(first) || counting.any(refuses);
-            let lent = lent_to(of, asked);
+            let mut lent = lent_to(of, asked);
             let question = Question {
                 decision: Decision::RateKey,
-                call: move |plugin: &Plugin| plugin.rate_key(lent),
+                call: move |plugin: &Plugin, pace: Pace| plugin.rate_key(&mut lent, pace),
                 ends: |_: &Option<String>| false,
                 code: codes::PLUGIN_FAILED,
             };
-            let with = (&self.offload, Telling::of_operation(asked.context));
-            let said = match of.ask(question, with).await {
+            let telling = Telling::of_operation(asked.context);
+            let said = match of.ask(question, telling).await {
                 Ok(said) => said.flatten(),
                 Err(cause) if may_refuse => return Err(failed(cause)),
                 // What is only measured refuses nobody.
                 Err(cause) => {
                     let message =
                         "a plug-in failed, and what is only measured counts by the address";
-                    with.1.failed(&cause, message, codes::PLUGIN_FAILED);
+                    telling.failed(&cause, message, codes::PLUGIN_FAILED);
                     None
                 }
             };
@@ -104,7 +104,7 @@ fn lent_to(of: &LoadedPlugin, asked: &OperationValues<'_>) -> Exchange {
     let mut note = |name: &str, value: serde_json::Result<Box<RawValue>>| {
         if let Ok(value) = value {
             // What does not fit beside all others is not there.
-            let _ = own.set(name, value);
+            let _ = home(&mut lent.context, Some(&mut own), name).set(name, value);
         }
     };
     let caller = context.caller();

@@ -237,8 +237,8 @@ impl CredentialGroup {
         for watched in &self.watched {
             watched.asked(&watched.credential_unanswered);
         }
-        let with = (&gateway.offload, Telling::of(&gateway.telemetry));
-        let by_component = authentication.ask_about(&self.credential, with).await;
+        let telling = Telling::of(&gateway.telemetry);
+        let by_component = authentication.ask_about(&self.credential, telling).await;
         let verdict = match (by_component, silence.get()) {
             (Some((verdict, _)), _) => verdict,
             (None, Some(error)) => Err(error.clone()),

@@ -30,10 +30,9 @@ pub(crate) fn of_request(request: &GraphqlRequest) -> Vec<u8> {
         out.extend_from_slice(b",\"variables\":");
         out.extend_from_slice(request.variables.text());
     }
-    if let Some(persisted) = &request.persisted_query {
-        out.extend_from_slice(b",\"extensions\":{\"persistedQuery\":");
-        out.extend_from_slice(persisted);
-        out.push(b'}');
+    if !request.extensions.text().is_empty() {
+        out.extend_from_slice(b",\"extensions\":");
+        out.extend_from_slice(request.extensions.text());
     }
     out.push(b'}');
     out

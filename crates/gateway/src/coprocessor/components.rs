@@ -1,10 +1,9 @@
 //! WebAssembly components at the stages of a request: lent what a stage is about, before scripts on the way in and after them on
 //! the way out.
 //!
-//! A call runs in the worker, within its limits. Where one has taken long, later ones of the same hook run beside the worker
-//! ([`Offload`](crate::shared::offload::Offload)), so that its neighbours wait for it rarely. Calls of one that sends requests to
-//! other hosts always do, on threads of its own, as many as it may have instances: what waits for a slow host keeps nobody else
-//! from theirs.
+//! A call has a [turn](ogive_coprocessor::turns) in the worker. One that is not done then is made again on a thread of the
+//! component ([`HookThreads`](crate::shared::hook_threads::HookThreads)), so neighbours wait for it as long as a turn at most.
+//! Calls of a component that sends requests to other hosts always run on its threads.
 
 use std::{sync::Arc, time::Instant};
 
@@ -12,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use ogive_component::{CallError, Exchange, Plugin};
 use ogive_coprocessor::{
-    Control, Message, MessageBody, ReplyBody, Stage,
+    Control, Message, Pace, ReplyBody, Stage,
     headers::{Peer, kept},
 };
 use ogive_telemetry::{FailureLine, HookOutcome, Urgency, codes};
@@ -42,23 +41,25 @@ impl CoprocessorRun<'_> {
                 .component_failed(plugin, stage, &busy, false)
                 .map(|()| None);
         }
-        let mut exchange = self.lent_to(plugin, message);
-        let copied = exchange.body.as_ref().map_or(0, Bytes::len);
+        let body = message.body.filter(|_| plugin.looks_at_body(stage));
+        let copied = body.map_or(0, |body| body.bytes().len());
         self.memory.grow(copied)?;
-        let shared = Arc::clone(plugin);
-        let call = move |lent: LentContext| {
-            exchange.context = lent.request;
-            exchange.own = lent.own;
-            let (mut exchange, outcome) = shared.call(exchange);
-            let lent = LentContext {
-                request: std::mem::take(&mut exchange.context),
-                own: exchange.own.take(),
-            };
-            (lent, (exchange, outcome))
+        let in_turn = match plugin.pace(stage) {
+            Pace::Turn => self.lend_context(operation, |lent| {
+                let exchange = self.lent_to(plugin, message);
+                let (lent, said) = call(plugin, (exchange, lent), Pace::Turn);
+                (lent, Some(said).filter(is_done))
+            }),
+            Pace::Whole => None,
         };
-        let beside = of.threads.as_deref();
-        let beside = beside.or_else(|| plugin.is_long(stage).then_some(self.offload));
-        let (exchange, outcome) = self.lend_context(operation, beside, call).await;
+        let (exchange, outcome) = match in_turn {
+            Some(said) => said,
+            None => {
+                let (exchange, plugin) = (self.lent_to(plugin, message), Arc::clone(plugin));
+                let call = move |lent| call(&plugin, (exchange, lent), Pace::Whole);
+                self.lend_context_beside(operation, &of.threads, call).await
+            }
+        };
         self.memory.shrink(copied);
         let ended = match &outcome {
             Ok(()) if exchange.changes.ending.is_some() => HookOutcome::Break,
@@ -83,22 +84,15 @@ impl CoprocessorRun<'_> {
         if exchange.is_first {
             exchange.headers = message.headers.cloned().unwrap_or_default();
         }
-        match self.head.get() {
-            Some(head) => {
-                exchange.method = head.method.as_str().to_owned();
-                exchange.uri.clone_from(&head.path);
-            }
-            None => exchange.method = message.method.unwrap_or_default().to_owned(),
-        }
-        if let Some(uri) = message.uri.or(message.path) {
-            exchange.uri = uri.to_owned();
-        }
+        let head = self.head();
+        exchange.method = head.method.as_str().to_owned();
+        exchange.uri = message.uri.or(message.path).unwrap_or(head.path).to_owned();
         exchange.subgraph = message.service_name.unwrap_or_default().to_owned();
         exchange.status = message.status_code.unwrap_or(200);
         if plugin.looks_at_body(message.stage) {
-            exchange.body = message.body.map(|body| match body {
-                MessageBody::Text(bytes) | MessageBody::Json(bytes) => bytes.to_vec().into(),
-            });
+            exchange.body = message
+                .body
+                .map(|body| Bytes::copy_from_slice(body.bytes()));
         }
         exchange
     }
@@ -135,6 +129,29 @@ impl CoprocessorRun<'_> {
         }
         Ok(())
     }
+}
+
+/// What a call has made of an exchange, and what came of it.
+type Called = (Exchange, Result<(), CallError>);
+
+/// Calls a component with what it is lent.
+fn call(
+    plugin: &Plugin,
+    (mut exchange, lent): (Exchange, LentContext),
+    pace: Pace,
+) -> (LentContext, Called) {
+    exchange.context = lent.request;
+    exchange.own = lent.own;
+    let (mut exchange, outcome) = plugin.call(exchange, pace);
+    let lent = LentContext {
+        request: std::mem::take(&mut exchange.context),
+        own: exchange.own.take(),
+    };
+    (lent, (exchange, outcome))
+}
+
+fn is_done((_, outcome): &Called) -> bool {
+    *outcome != Err(CallError::Unfinished)
 }
 
 /// What a component has made of what it was lent.

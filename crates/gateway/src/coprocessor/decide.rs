@@ -1,19 +1,19 @@
 //! Components that decide something where the configuration names them: who asks, which policies hold, what an operation is
 //! counted by.
 //!
-//! A call runs in the worker, within its limits. Where one has taken long, later ones of the same hook run beside the worker
-//! ([`Offload`]), so that its neighbours wait for it rarely. Calls of one that sends requests to other hosts run on threads of
-//! its own, as at stages ([`components`](super::components)): a request that finds none free is told so at once, and what is
-//! judged again behind its request waits for one of a few.
+//! Calls run as those at stages do ([`components`](super::components)): in the worker for a turn, or on threads of the component.
+//! Of a component that sends requests to other hosts, a request that finds no thread free is told so at once, and what is judged
+//! again behind its request waits for one of a few.
 
 use std::{sync::Arc, time::Instant};
 
 use ogive_component::{CallError, Decision, Plugin};
+use ogive_coprocessor::Pace;
 use ogive_failure::ErrorCode;
 use ogive_telemetry::HookOutcome;
 
 use super::plugins::LoadedPlugin;
-use crate::shared::{offload::Offload, telling::Telling};
+use crate::shared::telling::Telling;
 
 /// What is asked of a component, and what of it ends a request.
 pub(crate) struct Question<T, C> {
@@ -31,30 +31,34 @@ impl LoadedPlugin {
     pub(crate) async fn ask<T, C>(
         &self,
         question: Question<T, C>,
-        (offload, telling): (&Offload, Telling<'_>),
+        telling: Telling<'_>,
     ) -> Result<Option<T>, Box<str>>
     where
         T: Send + 'static,
-        C: FnOnce(&Plugin) -> Result<T, CallError> + Send + 'static,
+        C: FnMut(&Plugin, Pace) -> Result<T, CallError> + Send + 'static,
     {
         let since = Instant::now();
-        let (decision, call) = (question.decision, question.call);
+        let (decision, mut call) = (question.decision, question.call);
         let plugin = Arc::clone(&self.plugin);
-        let called = match &self.threads {
-            Some(_) if self.is_busy() && telling.is_of_request() => {
+        let in_turn = match plugin.decision_pace(decision) {
+            Pace::Turn => call(&plugin, Pace::Turn),
+            Pace::Whole => Err(CallError::Unfinished),
+        };
+        let called = match in_turn {
+            Err(CallError::Unfinished) if self.is_busy() && telling.is_of_request() => {
                 Err(CallError::Busy(plugin.options().limits.instances))
             }
-            Some(threads) => {
-                // It is never closed.
-                let _place = if telling.is_of_request() {
-                    None
-                } else {
-                    self.judged.acquire().await.ok()
+            Err(CallError::Unfinished) => {
+                let is_judged_again = plugin.sends_requests() && !telling.is_of_request();
+                let _place = match is_judged_again {
+                    // It is never closed.
+                    true => self.judged.acquire().await.ok(),
+                    false => None,
                 };
-                threads.run(move || call(&plugin)).await
+                let call = move || call(&plugin, Pace::Whole);
+                self.threads.run(call).await
             }
-            None if plugin.decides_long(decision) => offload.run(move || call(&plugin)).await,
-            None => call(&plugin),
+            done => done,
         };
         let outcome = match &called {
             Ok(said) if (question.ends)(said) => HookOutcome::Break,

@@ -67,7 +67,7 @@ impl KeptRun {
             entries: Rc::clone(&run.entries),
             own: Rc::clone(&told.own),
             asked_by: run.changed.get().unwrap_or(&run.asked_by).clone(),
-            head: run.head.get().cloned(),
+            head: run.changed_head.get().cloned(),
             sent: Rc::clone(&run.sent),
             memory: run.memory.beside(),
         })
@@ -91,10 +91,9 @@ impl KeptRun {
             address: identity.client,
             asked_by: self.asked_by.clone(),
             changed: OnceCell::new(),
-            head,
+            changed_head: head,
             sent: Rc::clone(&self.sent),
             scripts: self.scripts.as_ref(),
-            offload: &self.gateway.offload,
             observe: &self.options.observe,
             is_batch: Cell::new(false),
             telemetry: &self.gateway.telemetry,
@@ -134,7 +133,7 @@ impl KeptRun {
             return;
         }
         self.scripts = scripts;
-        self.sdl = served.told_sdl(&serving.state.supergraph.api).cloned();
+        self.sdl = served.told_sdl(&serving.state.supergraph).cloned();
         self.options = Arc::clone(&serving.options);
     }
 

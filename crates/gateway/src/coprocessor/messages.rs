@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode};
 use ogive_component::CallError;
 use ogive_coprocessor::{
     ContextSelection, Control, CoprocessorError, Message, MessageContext, Reply, Stage,
-    entries::OF_OPERATION,
+    entries::{OF_OPERATION, remove_left_out},
 };
 use ogive_script::Scripts;
 use ogive_telemetry::{FailureLine, Hook, HookOutcome, Urgency, codes};
@@ -169,8 +169,8 @@ impl CoprocessorRun<'_> {
         settings.select(&mut message, self.sdl.map(|sdl| &**sdl));
         let since = Instant::now();
         let called = |outcome| self.called(Hook::Coprocessor, stage, outcome, since);
-        let reply = match self.told(operation, settings, &message).await {
-            Ok(reply) => reply,
+        let (mut reply, entries) = match self.told(operation, settings, &message).await {
+            Ok(answered) => answered,
             Err(error) => {
                 called(HookOutcome::Failed);
                 return match error {
@@ -180,6 +180,9 @@ impl CoprocessorRun<'_> {
                 };
             }
         };
+        if let Some(said) = &mut reply.entries {
+            remove_left_out(&settings.when.names, &entries, said);
+        }
         let ends = reply.control != Control::Continue;
         let (bytes, entries) = (reply.bytes, self.entry_bytes(operation));
         let taken = self.take_over((stage, operation), settings, reply, before, take);
@@ -202,25 +205,31 @@ impl CoprocessorRun<'_> {
         }
     }
 
+    /// Asks the coprocessor. Gives back its reply, and the names of the entries of the context that it was told.
     async fn told(
         &self,
         operation: Option<&OperationCoprocessor<'_>>,
         settings: &StageSettings,
         message: &Message<'_>,
-    ) -> Result<Reply, CoprocessorError> {
-        let json = {
+    ) -> Result<(Reply, Vec<Box<str>>), CoprocessorError> {
+        let (json, entries) = {
             let entries = self.entries.borrow();
             let own = operation.map(|operation| operation.own.borrow());
             let is_told = settings.when.names != ContextSelection::Nothing;
-            let mut message: Message<'_> = message.clone();
-            message.context = is_told.then_some(MessageContext {
+            let context = is_told.then_some(MessageContext {
                 entries: &entries,
                 own: own.as_deref(),
                 selection: &settings.when.names,
             });
-            message.to_json()
+            let names = context.iter().flat_map(MessageContext::names);
+            let names: Vec<Box<str>> = names.map(Box::from).collect();
+            let message = Message {
+                context,
+                ..message.clone()
+            };
+            (message.to_json(), names)
         };
-        let bytes = json.len();
+        let bytes = json.len() + entries.iter().map(|name| name.len()).sum::<usize>();
         let Ok(()) = self.memory.grow(bytes) else {
             return Err(CoprocessorError::Memory);
         };
@@ -235,10 +244,9 @@ impl CoprocessorRun<'_> {
             }
         };
         self.memory.shrink(bytes);
-        if let Ok(reply) = &reply {
-            self.memory.count(reply.bytes);
-        }
-        reply
+        let reply = reply?;
+        self.memory.count(reply.bytes);
+        Ok((reply, entries))
     }
 
     /// All of a reply, or nothing.

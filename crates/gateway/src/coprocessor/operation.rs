@@ -59,7 +59,7 @@ impl Gateway {
         let is_told = run.looks_at_body(Stage::ExecutionRequest);
         let mut operation = OperationCoprocessor {
             run,
-            own: Rc::default(),
+            own: Rc::new(run.entries.borrow().of_operation().into()),
             body: None,
             method: context.parts.method.as_str(),
             headers: OnceCell::new(),
@@ -320,15 +320,9 @@ impl OperationCoprocessor<'_> {
     /// The policies that were said to hold.
     pub(crate) fn policies(&self) -> Vec<Box<str>> {
         let own = self.own.borrow();
-        let decided = own
+        let decided: BTreeMap<String, Option<bool>> = own
             .get(REQUIRED_POLICIES)
-            .map(|entry| entry.get().to_owned());
-        let decided = decided.or_else(|| {
-            let entry = self.run.entry(REQUIRED_POLICIES);
-            entry.map(|entry| entry.get().to_owned())
-        });
-        let decided: BTreeMap<String, Option<bool>> = decided
-            .and_then(|text| serde_json::from_str(&text).ok())
+            .and_then(|entry| serde_json::from_str(entry.get()).ok())
             .unwrap_or_default();
         let holding = decided
             .into_iter()

@@ -17,7 +17,7 @@ use ogive_telemetry::Hook;
 use tokio::sync::Semaphore;
 
 use super::{condition::StageCondition, outgoing};
-use crate::shared::offload::Offload;
+use crate::shared::hook_threads::HookThreads;
 
 /// What is judged again has one of so many threads of a component.
 const JUDGED_SHARE: usize = 4;
@@ -27,9 +27,9 @@ const JUDGED_SHARE: usize = 4;
 pub(crate) struct LoadedPlugin {
     pub(crate) plugin: Arc<Plugin>,
     pub(crate) hook: Hook,
-    /// Where its calls at stages wait for other hosts, if it asks any: as many threads as it may have instances, each started when
-    /// it is needed.
-    pub(crate) threads: Option<Arc<Offload>>,
+    /// Where its calls run that take long, or may wait for other hosts: of one that asks any as many threads as it may have
+    /// instances.
+    pub(crate) threads: Arc<HookThreads>,
     /// Places on them for what is judged again behind its request: few, so that requests find theirs while many are judged.
     pub(crate) judged: Arc<Semaphore>,
     /// By stage.
@@ -39,8 +39,7 @@ pub(crate) struct LoadedPlugin {
 impl LoadedPlugin {
     /// Whether another call would have to wait for one that waits for another host.
     pub(crate) fn is_busy(&self) -> bool {
-        let threads = self.threads.as_ref();
-        threads.is_some_and(|threads| threads.is_full())
+        self.plugin.sends_requests() && self.threads.is_full()
     }
 }
 
@@ -78,16 +77,17 @@ pub(crate) fn load(config: &Config) -> Result<Vec<LoadedPlugin>, String> {
         if let Some(why) = unjudged(section, &plugin) {
             return Err(told(&format!("`{}`: {why}", section.name)));
         }
-        let threads = plugin.sends_requests().then(|| {
-            let most = NonZeroUsize::new(plugin.options().limits.instances);
-            Arc::new(Offload::new(most.unwrap_or(NonZeroUsize::MIN)))
-        });
+        let most = NonZeroUsize::new(plugin.options().limits.instances);
+        let threads = match most.filter(|_| plugin.sends_requests()) {
+            Some(most) => HookThreads::unshared(most),
+            None => HookThreads::default(),
+        };
         Ok(LoadedPlugin {
             judged: Arc::new(Semaphore::new(
                 (plugin.options().limits.instances / JUDGED_SHARE).max(1),
             )),
             plugin: Arc::new(plugin),
-            threads,
+            threads: Arc::new(threads),
             hook: Hook::Component(shown(&section.name)),
             when: conditions(section),
         })

@@ -7,14 +7,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Response, header, request::Parts};
+use http::{HeaderMap, Method, Response, header, request::Parts};
 use http_body_util::Full;
 use ogive_base::Reservation;
 use ogive_coprocessor::{
-    ContextEntries, Control, Message, MessageBody, Stage, entries::JWT_CLAIMS,
+    ContextEntries, Control, Message, MessageBody, Stage,
+    entries::{CLIENT_NAME, CLIENT_VERSION, JWT_CLAIMS},
 };
 use ogive_identity::Caller;
 use ogive_server::{ResponseBody, drain_body::read_refused};
+use ogive_transport::first_text;
 use serde_json::{Value, value::RawValue};
 
 use super::values::entry_of;
@@ -53,7 +55,8 @@ enum Onward<B> {
 /// A request as a coprocessor has left it.
 pub(crate) struct CoprocessorRequest<'a> {
     run: CoprocessorRun<'a>,
-    parts: Parts,
+    /// Its head, if a stage has looked at it.
+    parts: Option<Parts>,
     /// Who asks, if it says so.
     identity: Option<Identity>,
 }
@@ -62,7 +65,7 @@ impl CoprocessorRequest<'_> {
     /// What later stages know of it.
     pub(crate) fn context<'s>(&'s self, before: RequestContext<'s>) -> RequestContext<'s> {
         RequestContext {
-            parts: &self.parts,
+            parts: self.parts.as_ref().unwrap_or(before.parts),
             identity: self.identity.as_ref().unwrap_or(before.identity),
             coprocessor: Some(&self.run),
             ..before
@@ -95,7 +98,6 @@ impl Gateway {
             read_refused(&context.parts.headers, body).await;
             return Err(Box::new(refused(context, &error, media)));
         }
-        let mut parts = context.parts.clone();
         let run = self.begin_coprocessor(serving, served, context, memory);
         // Without the scripts nobody knows who is to be kept out.
         if let Some(Err(error)) = &served.scripts {
@@ -103,18 +105,34 @@ impl Gateway {
             read_refused(&context.parts.headers, body).await;
             return Err(Box::new(refused(context, &error, media)));
         }
-        let means = (memory, admitted);
-        let told = self.router_request(serving, context, &run, &mut parts, means, body);
-        let onward = match Box::pin(told).await {
-            Ok(Ok(onward)) => onward,
-            Ok(Err(mut ended)) => {
-                note_context(context, &run);
-                run.hold(&mut ended);
-                return Err(ended);
-            }
-            Err(error) => return Err(Box::new(refused(context, &error, media))),
+        let noted = run.entries.borrow().clone();
+        let mut parts = None;
+        // Whose credentials are not believed gets no further anyway.
+        let onward = if run.is_on(Stage::RouterRequest) && context.identity.caller().is_ok() {
+            let parts = parts.insert(context.parts.clone());
+            let means = (memory, admitted);
+            let told = self.router_request(serving, context, &run, parts, means, body);
+            let onward = match Box::pin(told).await {
+                Ok(Ok(onward)) => onward,
+                Ok(Err(mut ended)) => {
+                    note_context(context, &run);
+                    run.hold(&mut ended);
+                    return Err(ended);
+                }
+                Err(error) => return Err(Box::new(refused(context, &error, media))),
+            };
+            look_back(&run, parts);
+            onward
+        } else {
+            Onward::Arriving(body)
         };
-        let identity = changed_caller(&run, context.identity);
+        // Reading claims costs more than all else, and most hooks leave them alone.
+        let is_untouched = run.entries.borrow().is_untouched(JWT_CLAIMS, &noted);
+        drop(noted);
+        let identity = match is_untouched {
+            true => None,
+            false => changed_caller(&run, context.identity),
+        };
         if let Some(identity) = &identity {
             let caller = identity.caller().ok().flatten();
             if let (Some(record), Some(caller)) = (context.record, &caller)
@@ -125,7 +143,6 @@ impl Gateway {
             }
             let _ = run.changed.set(caller);
         }
-        look_back(&run, &parts);
         let changed = Box::new(CoprocessorRequest {
             run,
             parts,
@@ -156,15 +173,15 @@ impl Gateway {
         let run = CoprocessorRun {
             stages,
             client: &context.worker.client,
-            sdl: served.told_sdl(&serving.state.supergraph.api),
-            id: format!("{:032x}", self.telemetry.new_id()),
+            sdl: served.told_sdl(&serving.state.supergraph),
+            id: hex(self.telemetry.new_id()),
             origin: (context.parts, context.identity),
             entries: Rc::new(ContextEntries::default().into()),
             memory: memory.beside(),
             address: context.identity.client,
             asked_by: context.identity.caller().ok().flatten(),
             changed: OnceCell::new(),
-            head: OnceCell::new(),
+            changed_head: OnceCell::new(),
             sent: Rc::default(),
             observe: &serving.options.observe,
             is_batch: Cell::new(false),
@@ -176,9 +193,9 @@ impl Gateway {
                 .scripts
                 .as_ref()
                 .and_then(|scripts| scripts.as_ref().ok()),
-            offload: &self.offload,
         };
         note_caller(&run, context.identity);
+        note_client(&run, &context.parts.headers);
         run
     }
 
@@ -215,10 +232,6 @@ impl Gateway {
         body: B,
     ) -> Result<Result<Onward<B>, Box<Response<ResponseBody>>>, RequestError> {
         let stage = Stage::RouterRequest;
-        // Whose credentials are not believed gets no further anyway.
-        if !run.is_on(stage) || context.identity.caller().is_err() {
-            return Ok(Ok(Onward::Arriving(body)));
-        }
         let is_told = run.looks_at_body(stage)
             && parts.method == Method::POST
             && !uploads::is_multipart(&parts.headers);
@@ -278,16 +291,22 @@ impl Gateway {
     }
 }
 
-/// Keeps the head of a request, if a later stage looks back at it.
-pub(crate) fn look_back(run: &CoprocessorRun<'_>, parts: &Parts) {
+/// Keeps the head of a request as it is after the first stage, if a later one looks back at it.
+fn look_back(run: &CoprocessorRun<'_>, parts: &Parts) {
     if run.scripts.is_some() || run.stages.looks_back() || !run.stages.plugins().is_empty() {
         let path = parts.uri.path_and_query();
-        let _ = run.head.set(Rc::new(RequestHead {
+        let _ = run.changed_head.set(Rc::new(RequestHead {
             method: parts.method.clone(),
             headers: parts.headers.clone(),
             path: path.map_or_else(String::new, ToString::to_string),
         }));
     }
+}
+
+/// The 32 digits of an id. Formatting it costs ten times as much.
+fn hex(id: u128) -> String {
+    let digit = |shift: u32| char::from(b"0123456789abcdef"[(id >> shift) as usize & 0xf]);
+    (0..32).rev().map(|at| digit(at * 4)).collect()
 }
 
 /// Reads what nobody needs, so that the connection can be used again.
@@ -303,6 +322,16 @@ fn note_caller(run: &CoprocessorRun<'_>, identity: &Identity) {
         && caller.granted.authenticated
     {
         run.note(JWT_CLAIMS, &caller.claims);
+    }
+}
+
+/// Leaves in the context what the client says it is called.
+fn note_client(run: &CoprocessorRun<'_>, headers: &HeaderMap) {
+    let (names, versions) = (&run.observe.client_names, &run.observe.client_versions);
+    for (entry, from) in [(CLIENT_NAME, names), (CLIENT_VERSION, versions)] {
+        if let Some(said) = first_text(headers, from) {
+            run.note(entry, &said);
+        }
     }
 }
 

@@ -29,8 +29,8 @@ use super::{
     settings::{CoprocessorStages, StageSettings},
 };
 use crate::shared::{
-    identity::Identity, observe_options::ObserveOptions, offload::Offload,
-    open_response::FirstPart, stage_observer::StageEvent, worker::WorkerState,
+    identity::Identity, observe_options::ObserveOptions, open_response::FirstPart,
+    stage_observer::StageEvent, worker::WorkerState,
 };
 
 /// The stages at what is sent to clients, in their order.
@@ -59,14 +59,12 @@ pub(crate) struct CoprocessorRun<'a> {
     pub(crate) asked_by: Option<Arc<Caller>>,
     /// Who asks, after claims were changed.
     pub(crate) changed: OnceCell<Option<Arc<Caller>>>,
-    /// The method and headers after the first stage, if a condition looks back at them.
-    pub(crate) head: OnceCell<Rc<RequestHead>>,
+    /// The head of the request after the first stage, if that has looked at it.
+    pub(crate) changed_head: OnceCell<Rc<RequestHead>>,
     /// The head of a response behind which something comes, once it has left.
     pub(crate) sent: Rc<OnceCell<SentHead>>,
     /// The scripts that are called at its stages.
     pub(crate) scripts: Option<&'a Arc<Scripts>>,
-    /// What does what takes long.
-    pub(crate) offload: &'a Offload,
     pub(crate) observe: &'a ObserveOptions,
     /// Whether several operations come in it.
     pub(crate) is_batch: Cell<bool>,
@@ -87,6 +85,15 @@ pub(crate) struct RequestHead {
     pub(crate) path: String,
 }
 
+/// The head of a client's request.
+#[derive(Clone, Copy)]
+pub(crate) struct HeadView<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) headers: &'a HeaderMap,
+    /// With its query string.
+    pub(crate) path: &'a str,
+}
+
 /// The head of a response.
 pub(crate) struct SentHead {
     pub(crate) status: StatusCode,
@@ -96,7 +103,7 @@ pub(crate) struct SentHead {
 /// One operation of it.
 pub(crate) struct OperationCoprocessor<'a> {
     pub(crate) run: &'a CoprocessorRun<'a>,
-    /// Entries of the context that belong to it alone.
+    /// Entries of the context that belong to it alone, beginning with those that the request had.
     /// Shared with what goes on behind its request.
     pub(crate) own: Rc<RefCell<ContextEntries>>,
     /// The request as the supergraph stage left it, if the execution stage is told it.
@@ -115,6 +122,26 @@ impl CoprocessorRun<'_> {
     /// Who asks, if anybody is known.
     pub(crate) fn caller(&self) -> Option<&Caller> {
         self.changed.get().unwrap_or(&self.asked_by).as_deref()
+    }
+
+    /// The head of the request as later stages look back at it.
+    pub(crate) fn head(&self) -> HeadView<'_> {
+        match self.changed_head.get() {
+            Some(head) => HeadView {
+                method: &head.method,
+                headers: &head.headers,
+                path: &head.path,
+            },
+            None => {
+                let parts = self.origin.0;
+                let path = parts.uri.path_and_query();
+                HeadView {
+                    method: &parts.method,
+                    headers: &parts.headers,
+                    path: path.map_or("", |path| path.as_str()),
+                }
+            }
+        }
     }
 
     /// What a stage is told; `None` if it is off.
@@ -258,9 +285,7 @@ impl OperationCoprocessor<'_> {
             return;
         }
         let mut entries = self.run.entries.borrow_mut();
-        for (name, value) in self.own.borrow().iter() {
-            let _ = entries.set(name, value.to_owned());
-        }
+        entries.take_operation(&self.own.borrow());
     }
 }
 

@@ -1,17 +1,19 @@
 //! Scripts at the stages of a request: lent what a stage is about, before a coprocessor is told of it on the way in, and after
 //! it on the way out.
 //!
-//! A call runs in the worker, within its budget. Where one has taken long, later ones of the same hook run beside the worker
-//! ([`Offload`](crate::shared::offload::Offload)), so that its neighbours wait for it once at most.
+//! A call has a [turn](ogive_coprocessor::turns) in the worker. One that is not done then is made again on a thread beside the
+//! workers ([`HookThreads`](crate::shared::hook_threads::HookThreads)), so neighbours wait for it as long as a turn at most.
 
 use std::{sync::Arc, time::Instant};
 
 use http::{HeaderMap, StatusCode};
 use ogive_coprocessor::{
-    Control, Message, MessageBody, ReplyBody, Stage,
+    Control, Message, MessageBody, Pace, ReplyBody, Stage,
     headers::{Peer, kept},
 };
-use ogive_script::{Exchange, Outcome, Scripts, exchange::Members};
+use ogive_script::{
+    Exchange, Hook as ScriptHook, Outcome, ScriptError, Scripts, exchange::Members,
+};
 use ogive_telemetry::{Hook, HookOutcome, codes};
 
 use super::{
@@ -38,20 +40,23 @@ impl CoprocessorRun<'_> {
             Err(error) => return Err(self.script_failed(stage, &error)),
         };
         let since = Instant::now();
-        let mut exchange = self.lent(scripts, message);
-        let (is_long, shared) = (hook.is_long(), Arc::clone(scripts));
-        let call = move |lent: LentContext| {
-            exchange.context = lent.request;
-            exchange.own = lent.own;
-            let (mut exchange, outcome) = shared.call(&hook, exchange);
-            let lent = LentContext {
-                request: std::mem::take(&mut exchange.context),
-                own: exchange.own.take(),
-            };
-            (lent, (exchange, outcome))
+        let in_turn = match hook.pace() {
+            Pace::Turn => self.lend_context(operation, |lent| {
+                let exchange = self.lent(scripts, message);
+                let (lent, said) = call(scripts, &hook, (exchange, lent), Pace::Turn);
+                (lent, Some(said).filter(is_done))
+            }),
+            Pace::Whole => None,
         };
-        let beside = is_long.then_some(self.offload);
-        let (exchange, outcome) = self.lend_context(operation, beside, call).await;
+        let (exchange, outcome) = match in_turn {
+            Some(said) => said,
+            None => {
+                let (exchange, scripts) = (self.lent(scripts, message), Arc::clone(scripts));
+                let call = move |lent| call(&scripts, &hook, (exchange, lent), Pace::Whole);
+                let threads = &self.stages.script_threads;
+                self.lend_context_beside(operation, threads, call).await
+            }
+        };
         let ended = match &outcome {
             Ok(None) => HookOutcome::Continue,
             Ok(Some(_)) => HookOutcome::Break,
@@ -74,18 +79,12 @@ impl CoprocessorRun<'_> {
         if exchange.is_primary {
             exchange.headers = message.headers.cloned().unwrap_or_default();
         }
-        if let Some(head) = self.head.get() {
-            exchange.method = head.method.as_str().to_owned();
-            exchange.client_uri.clone_from(&head.path);
-            exchange.uri.clone_from(&head.path);
-            if message.stage == Stage::SubgraphRequest {
-                exchange.client.clone_from(&head.headers);
-            }
-        } else {
-            exchange.method = message.method.unwrap_or_default().to_owned();
-        }
-        if let Some(uri) = message.uri.or(message.path) {
-            exchange.uri = uri.to_owned();
+        let head = self.head();
+        exchange.method = head.method.as_str().to_owned();
+        exchange.uri = message.uri.or(message.path).unwrap_or(head.path).to_owned();
+        if message.stage == Stage::SubgraphRequest {
+            exchange.client.clone_from(head.headers);
+            exchange.client_uri = head.path.to_owned();
         }
         let id = message.subgraph_request_id;
         exchange.subgraph_request_id = id.unwrap_or_default().to_owned();
@@ -109,6 +108,30 @@ impl CoprocessorRun<'_> {
             ..RequestError::http(codes::SCRIPT_FAILED, "the request could not be processed")
         }
     }
+}
+
+/// What a call has made of an exchange, and what came of it.
+type Called = (Exchange, Result<Option<Outcome>, ScriptError>);
+
+/// Calls a hook with what it is lent.
+fn call(
+    scripts: &Scripts,
+    hook: &ScriptHook,
+    (mut exchange, lent): (Exchange, LentContext),
+    pace: Pace,
+) -> (LentContext, Called) {
+    exchange.context = lent.request;
+    exchange.own = lent.own;
+    let (mut exchange, outcome) = scripts.call(hook, exchange, pace);
+    let lent = LentContext {
+        request: std::mem::take(&mut exchange.context),
+        own: exchange.own.take(),
+    };
+    (lent, (exchange, outcome))
+}
+
+fn is_done((_, outcome): &Called) -> bool {
+    *outcome != Err(ScriptError::Unfinished)
 }
 
 /// What a script has made of what it was lent.

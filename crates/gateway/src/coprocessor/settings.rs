@@ -10,11 +10,9 @@ use ogive_config::{Config, ContextWord, Http2Word, OnErrorWord, Selector, StageS
 use ogive_coprocessor::{
     ContextSelection, Coprocessor, CoprocessorOptions, Message, Stage, entries::REQUIRED_POLICIES,
 };
+use ogive_federation::Supergraph;
 use ogive_identity::CallerOptions;
-use ogive_schema::{
-    Schema,
-    print::{Applied, PrintOptions, print},
-};
+use ogive_schema::print::{PrintOptions, print};
 use ogive_script::{Limits, Program, ProgramError, Scripts};
 use ogive_telemetry::Hook;
 use ogive_transport::{
@@ -23,8 +21,9 @@ use ogive_transport::{
 
 use super::{condition::StageCondition, plugins::LoadedPlugin};
 use crate::{
-    identify::caller_options::caller_options, schema::state::SchemaState,
-    shared::selectors::Selected,
+    identify::caller_options::caller_options,
+    schema::state::SchemaState,
+    shared::{hook_threads::HookThreads, selectors::Selected},
 };
 
 /// The stages that look at what is sent on open streams, or at what subgraphs are asked for it.
@@ -171,7 +170,7 @@ impl CoprocessorSettings {
         let Some(program) = &self.program else {
             return Ok(());
         };
-        let schema = sdl(&state.supergraph.api);
+        let schema = sdl(&state.supergraph);
         let subgraphs = state.supergraph.subgraphs.iter();
         let tried = Scripts::start(program, move || schema.clone())
             .and_then(|scripts| scripts.enter(subgraphs.map(|(_, subgraph)| &*subgraph.name)));
@@ -284,6 +283,8 @@ fn context_selection(word: &ContextWord) -> ContextSelection {
 pub(crate) struct CoprocessorStages {
     settings: CoprocessorSettings,
     pub(crate) coprocessor: Coprocessor,
+    /// Where calls of scripts run that take long.
+    pub(crate) script_threads: HookThreads,
 }
 
 impl CoprocessorStages {
@@ -305,6 +306,7 @@ impl CoprocessorStages {
         CoprocessorStages {
             settings,
             coprocessor,
+            script_threads: HookThreads::default(),
         }
     }
     /// What a stage is told; `None` if it is off.
@@ -362,7 +364,7 @@ impl CoprocessorState {
         let stages = before.unwrap_or_else(|| Arc::new(CoprocessorStages::start(settings.clone())));
         let scripts = settings.program.as_ref().map(|program| {
             let state = Arc::clone(state);
-            let started = Scripts::start(program, move || sdl(&state.supergraph.api));
+            let started = Scripts::start(program, move || sdl(&state.supergraph));
             started.map(Arc::new).inspect_err(|error| {
                 tracing::error!(cause = %error, "the scripts cannot be used with this schema");
             })
@@ -399,15 +401,15 @@ impl CoprocessorState {
         out.push_str("(called with `--execute` only)");
         out
     }
-    /// The schema that clients see; made when it is told for the first time.
-    pub(crate) fn sdl(&self, api: &Schema) -> &Arc<str> {
-        self.sdl.get_or_init(|| sdl(api).into())
+    /// The supergraph schema; printed when it is told for the first time.
+    pub(crate) fn sdl(&self, supergraph: &Supergraph) -> &Arc<str> {
+        self.sdl.get_or_init(|| sdl(supergraph).into())
     }
     /// The schema that stages are told, if any is.
-    pub(crate) fn told_sdl(&self, api: &Schema) -> Option<&Arc<str>> {
+    pub(crate) fn told_sdl(&self, supergraph: &Supergraph) -> Option<&Arc<str>> {
         let is_told = |stage| self.stages.at(stage).is_some_and(|at| at.selection.sdl);
         let tells = Stage::ALL.into_iter().any(is_told);
-        tells.then(|| self.sdl(api))
+        tells.then(|| self.sdl(supergraph))
     }
     /// Whether anybody is asked at a stage.
     fn is_on(&self, stage: Stage) -> bool {
@@ -449,12 +451,9 @@ impl CoprocessorState {
     }
 }
 
-fn sdl(api: &Schema) -> String {
-    let options = PrintOptions {
-        applied: Applied::Specified,
-        ..PrintOptions::default()
-    };
-    print(api, &options)
+/// The supergraph schema, as Apollo Router tells it: with what no client sees, and with the machinery of federation.
+fn sdl(supergraph: &Supergraph) -> String {
+    print(&supergraph.schema, &PrintOptions::default())
 }
 
 #[cfg(test)]

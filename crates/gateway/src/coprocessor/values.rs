@@ -7,10 +7,10 @@ use http::HeaderMap;
 use ogive_config::{Client, Selector};
 use ogive_coprocessor::{
     ContextSelection, Message, MessageBody, Stage,
-    entries::{OPERATION_KIND, OPERATION_NAME},
+    entries::{OPERATION_KIND, OPERATION_NAME, visible},
 };
 use ogive_transport::first_text;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
 use super::{
     body::has_errors,
@@ -36,10 +36,9 @@ impl StageValues<'_> {
             stage,
             Stage::RouterRequest | Stage::SupergraphRequest | Stage::ExecutionRequest
         );
-        match self.run.head.get() {
-            _ if is_client => told,
-            Some(head) => Some(&head.headers),
-            None => None,
+        match is_client {
+            true => told,
+            false => Some(self.run.head().headers),
         }
     }
     /// An entry of the context, by what it is called at the stage.
@@ -58,22 +57,15 @@ impl StageValues<'_> {
     }
 }
 
-/// An entry of the context, that of an operation first.
+/// An entry of the context.
 fn entry(
     run: &CoprocessorRun<'_>,
     operation: Option<&OperationCoprocessor<'_>>,
     name: &str,
 ) -> Option<Value> {
     let own = operation.map(|operation| operation.own.borrow());
-    let own = own
-        .as_ref()
-        .and_then(|own| own.get(name))
-        .map(RawValue::get);
-    let text = match own {
-        Some(own) => own.to_owned(),
-        None => run.entries.borrow().get(name)?.get().to_owned(),
-    };
-    serde_json::from_str(&text).ok()
+    let shared = run.entries.borrow();
+    serde_json::from_str(visible(&shared, own.as_deref(), name)?.get()).ok()
 }
 
 /// The same as a text; lists and objects are none.
@@ -107,10 +99,8 @@ impl Selected for StageValues<'_> {
             Selector::ClientAddress => Some(shown(self.run.address)),
             Selector::OperationName => scalar(self.entry(OPERATION_NAME)?),
             Selector::OperationKind => scalar(self.entry(OPERATION_KIND)?),
-            Selector::RequestMethod => match (is_of_subgraph, self.run.head.get()) {
-                (false, Some(head)) => Some(head.method.as_str().into()),
-                _ => message.method.map(Cow::Borrowed),
-            },
+            Selector::RequestMethod if is_of_subgraph => message.method.map(Cow::Borrowed),
+            Selector::RequestMethod => Some(self.run.head().method.as_str().into()),
             Selector::RequestContext(name) => scalar(self.entry(name)?),
             Selector::SubgraphName => message.service_name.map(Cow::Borrowed),
             Selector::ResponseStatus => Some(message.status_code?.to_string().into()),

@@ -23,10 +23,10 @@ impl Gateway {
         context: RequestContext<'_>,
     ) -> Option<Identity> {
         let (authentication, identity) = (serving.authentication.as_ref()?, context.identity);
-        let with = (&self.offload, Telling::of_request(context));
+        let telling = Telling::of_request(context);
         let said = match authentication.options().components() {
             [] => None,
-            _ => Box::pin(authentication.ask_components(context.parts, with)).await,
+            _ => Box::pin(authentication.ask_components(context.parts, telling)).await,
         };
         let (caller, component) = match said {
             Some((caller, component)) => (caller, Some(component)),

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, request::Parts};
 use ogive_component::{CallError, Decision, Exchange, Plugin, Verdict};
+use ogive_coprocessor::Pace;
 use ogive_identity::{Caller, TokenError, claims};
 use ogive_telemetry::codes;
 
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::{
     coprocessor::{decide::Question, plugins::LoadedPlugin},
-    shared::{error::RequestError, offload::Offload, telling::Telling},
+    shared::{error::RequestError, telling::Telling},
     subscribe::owner::kept_apart,
 };
 
@@ -74,21 +75,21 @@ impl Authentication {
     pub(crate) async fn ask_components(
         &self,
         parts: &Parts,
-        with: (&Offload, Telling<'_>),
+        telling: Telling<'_>,
     ) -> Option<(CallerVerdict, &'static str)> {
         let head = Head {
             method: parts.method.as_str(),
             uri: uri(parts),
             headers: &parts.headers,
         };
-        self.ask_all(head, with).await
+        self.ask_all(head, telling).await
     }
 
     /// The same of what was kept.
     pub(crate) async fn ask_about(
         &self,
         kept: &Credential,
-        with: (&Offload, Telling<'_>),
+        telling: Telling<'_>,
     ) -> Option<(CallerVerdict, &'static str)> {
         let kept = kept.head()?;
         let head = Head {
@@ -96,17 +97,17 @@ impl Authentication {
             uri: &kept.uri,
             headers: &kept.headers,
         };
-        self.ask_all(head, with).await
+        self.ask_all(head, telling).await
     }
 
     /// The first that knows something says it; with what that one is called.
     async fn ask_all(
         &self,
         head: Head<'_>,
-        with: (&Offload, Telling<'_>),
+        telling: Telling<'_>,
     ) -> Option<(CallerVerdict, &'static str)> {
         for of in self.options().components() {
-            if let Some(known) = self.ask_one(of, head, with).await {
+            if let Some(known) = self.ask_one(of, head, telling).await {
                 return Some((known, of.hook.word()));
             }
         }
@@ -117,17 +118,17 @@ impl Authentication {
         &self,
         of: &LoadedPlugin,
         head: Head<'_>,
-        with: (&Offload, Telling<'_>),
+        telling: Telling<'_>,
     ) -> Option<CallerVerdict> {
-        let lent = head.lent_to(&of.plugin);
+        let mut lent = head.lent_to(&of.plugin);
         let said = of.ask(
             Question {
                 decision: Decision::Authenticate,
-                call: move |plugin: &Plugin| said(plugin, lent),
+                call: move |plugin: &Plugin, pace: Pace| said(plugin, &mut lent, pace),
                 ends: |verdict: &Verdict| matches!(verdict, Verdict::Refused(_)),
                 code: codes::AUTHENTICATION_UNAVAILABLE,
             },
-            with,
+            telling,
         );
         match said.await {
             Err(cause) => Some(Err(RequestError {
@@ -159,8 +160,8 @@ impl Authentication {
 }
 
 /// What a component says, if its claims can be those of a caller.
-fn said(plugin: &Plugin, lent: Exchange) -> Result<Verdict, CallError> {
-    let verdict = plugin.authenticate(lent)?;
+fn said(plugin: &Plugin, lent: &mut Exchange, pace: Pace) -> Result<Verdict, CallError> {
+    let verdict = plugin.authenticate(lent, pace)?;
     if let Verdict::Claims(claims) = &verdict {
         claims::end(claims).map_err(|why| CallError::Malformed(format!("claims, whose {why}")))?;
     }

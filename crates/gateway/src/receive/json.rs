@@ -190,6 +190,7 @@ impl<'b> Members<'b> {
             document_id: id,
             operation_name: operation_name.filter(|name| !name.is_empty()),
             variables: object("variables", self.variables, body)?,
+            extensions,
             persisted_query,
             read_only: false,
             may_subscribe: false,

@@ -54,7 +54,9 @@ pub struct GraphqlRequest {
     pub operation_name: Option<String>,
     /// Values of its variables.
     pub variables: JsonObject,
-    /// The member `persistedQuery` of its extensions, as it is written; the other members mean nothing.
+    /// Its extensions; hooks are told of them.
+    pub extensions: JsonObject,
+    /// Their member `persistedQuery`, as it is written; the other members mean nothing.
     pub persisted_query: Option<Bytes>,
     /// Whether only queries are allowed: GET must not change anything.
     pub read_only: bool,

@@ -40,7 +40,10 @@ pub(super) fn query_request(
             }
             "operationName" => request.operation_name = Some(value).filter(|v| !v.is_empty()),
             "variables" => request.variables = object_text("variables", value)?,
-            _ => request.persisted_query = persisted_query(&object_text("extensions", value)?),
+            _ => {
+                request.extensions = object_text("extensions", value)?;
+                request.persisted_query = persisted_query(&request.extensions);
+            }
         }
     }
     let by_id = request.document_id.is_some() || request.persisted_query.is_some();

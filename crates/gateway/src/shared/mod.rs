@@ -7,6 +7,7 @@ pub(crate) mod cost_transport;
 pub mod error;
 pub(crate) mod failures;
 pub(crate) mod header;
+pub(crate) mod hook_threads;
 pub(crate) mod identity;
 pub(crate) mod json_value;
 pub mod measured;

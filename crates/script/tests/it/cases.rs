@@ -1,7 +1,7 @@
 //! The cases of `cases.txt`: `== NAME`, `at STAGE`, what goes in (`header`, `body`, `claims`, `part`), what comes out (`gives`),
 //! and the script.
 
-use ogive_coprocessor::entries::JWT_CLAIMS;
+use ogive_coprocessor::{Pace, entries::JWT_CLAIMS};
 use ogive_script::{Exchange, check::check};
 use serde_json::value::RawValue;
 
@@ -69,7 +69,7 @@ fn scripts_do_what_they_do_elsewhere() {
             let claims = RawValue::from_string(of("claims").to_owned()).unwrap();
             lent.context.set(JWT_CLAIMS, claims).unwrap();
         }
-        let (lent, ended) = scripts.call(&hook, lent);
+        let (lent, ended) = scripts.call(&hook, lent, Pace::Whole);
         let found = match ended {
             Ok(ended) => said(&lent, ended.as_ref()),
             Err(error) => error.to_string(),
@@ -297,6 +297,19 @@ fn entry_points_that_are_none_are_told() {
         warnings("fn supergraph_service(service) { }\nfn service_of(a) { }"),
         [""; 0]
     );
+    let folder = Folder::with(&[("main.rhai", "fn router_service(service) { }")]);
+    let limits = |time| ogive_script::Limits {
+        size: 64 << 20,
+        time: std::time::Duration::from_millis(time),
+        ..patient()
+    };
+    let found = folder.program(limits(100)).warnings();
+    let begins = "`rhai.limits.memory` counts as 1048576 bytes and not as 67108864";
+    assert!(
+        found.len() == 1 && found[0].starts_with(begins),
+        "{found:?}"
+    );
+    assert_eq!(folder.program(limits(6_400)).warnings(), [""; 0]);
     let none = "no script is ever called: `main.rhai` has no entry point; there are `router_service`, `supergraph_service`, `execution_service`, `subgraph_service`";
     assert_eq!(warnings("fn helps() { }"), [none]);
     assert_eq!(

@@ -78,6 +78,7 @@ pub(crate) fn exchange(at: Stage, sent: &str, body: &str) -> Exchange {
     exchange.client = headers("x-client=1");
     exchange.method = "POST".into();
     exchange.uri = "http://products.local:4001/graphql?a=1".into();
+    exchange.client_uri = "/graphql?b=2".into();
     exchange.subgraph = "products".into();
     exchange.id = "id-1".into();
     exchange.body = Members::read(body.as_bytes()).unwrap_or_default();

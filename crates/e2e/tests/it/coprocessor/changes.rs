@@ -156,13 +156,13 @@ fn a_subgraph_is_asked_at_another_url() {
 #[test]
 fn claims_may_be_augmented_and_taken_away() {
     const STOCK: &str = "{ topProducts(first: 1) { warehouse { city } } }";
-    let claims = "apollo::authentication::jwt_claims";
+    const CLAIMS: &str = "apollo::authentication::jwt_claims";
     let stage = all_of("RouterRequest");
     let enforce = "authorization: { directives: enforce, policies: { rules: { stock: { eq: [{ jwt_claim: stock }, yes] } } } }\n";
     let with = |make: fn(&mut Value)| {
         let coprocessor = playing(move |told| {
             let mut entries = told["context"]["entries"].clone();
-            make(&mut entries[claims]);
+            make(&mut entries);
             json!({ "context": { "entries": entries } })
         });
         let yaml = format!(
@@ -178,10 +178,16 @@ fn claims_may_be_augmented_and_taken_away() {
     let (known, _coprocessor) = with(|_| {});
     assert!(!shows(&known, &known.token(json!({}))));
     assert!(shows(&known, &known.token(json!({ "stock": "yes" }))));
-    let (known, _coprocessor) = with(|claims| claims["stock"] = "yes".into());
+    let (known, _coprocessor) = with(|entries| entries[CLAIMS]["stock"] = "yes".into());
     assert!(shows(&known, &known.token(json!({}))));
-    let (known, _coprocessor) = with(|claims| *claims = Value::Null);
-    assert!(!shows(&known, &known.token(json!({ "stock": "yes" }))));
+    let taken_away: [fn(&mut Value); 2] = [
+        |entries| entries[CLAIMS] = Value::Null,
+        |entries| drop(entries.as_object_mut().unwrap().remove(CLAIMS)),
+    ];
+    for make in taken_away {
+        let (known, _coprocessor) = with(make);
+        assert!(!shows(&known, &known.token(json!({ "stock": "yes" }))));
+    }
 }
 
 #[test]

@@ -20,6 +20,8 @@ fn every_stage_is_told_in_its_order_and_in_the_form_of_the_protocol() {
         let plain = crate::graph::Graph::with("");
         let expected = crate::http_client::post_with(plain.address(), ME, &[("x-a", "1")]);
         let answer = with.ask(ME, &[("x-a", "1")]);
+        let sdl = with.told()[0]["sdl"].as_str().unwrap().to_owned();
+        assert!(sdl.contains("enum join__Graph"), "{sdl}");
         assert_eq!(answer.text(), expected.text());
         assert_eq!(answer.status, 200);
         assert_eq!(
@@ -93,6 +95,54 @@ fn stages_have_urls_of_their_own_and_share_a_context() {
     assert_eq!(with.ask(ME, &[]).codes(), [""; 0]);
     assert_eq!((other.asked(), last.asked()), (1, 1));
     assert_eq!(with.stages(), ["RouterRequest"]);
+}
+
+#[test]
+fn entries_that_an_answer_leaves_out_are_gone_at_every_later_stage() {
+    let removing = STAGES.iter().filter(|stage| **stage != "RouterResponse");
+    for removing in removing.copied() {
+        let coprocessor = playing(move |told| {
+            let mut entries = told["context"]["entries"].clone();
+            let stage = told["stage"].as_str().unwrap();
+            if stage == "RouterRequest" {
+                entries["mine"] = 1.into();
+            }
+            if stage == removing {
+                let entries = entries.as_object_mut().unwrap();
+                entries.remove("mine").unwrap();
+            }
+            json!({ "context": { "entries": entries } })
+        });
+        // The entry is there before it is removed, unless that is at the stage that sets it.
+        let with = Coprocessed::with(coprocessor, EVERYTHING, "");
+        assert_eq!(with.ask(ME, &[]).codes(), [""; 0]);
+        let at = STAGES.iter().position(|stage| *stage == removing).unwrap();
+        for (stage, told) in with.told().iter().enumerate() {
+            let has = told["context"]["entries"].get("mine").is_some();
+            assert_eq!(has, (1..=at).contains(&stage), "{removing}: {told}");
+        }
+    }
+}
+
+/// What is of an operation may have been left before it began.
+#[test]
+fn what_is_removed_at_an_operation_does_not_come_back_from_its_request() {
+    let policies = "apollo::authorization::required_policies";
+    for left in [json!({}), json!({ policies: null })] {
+        let coprocessor = playing(move |told| match told["stage"].as_str() {
+            Some("RouterRequest") => {
+                json!({ "context": { "entries": { policies: { "stock": true } } } })
+            }
+            Some("SupergraphRequest") => json!({ "context": { "entries": left.clone() } }),
+            _ => json!({}),
+        });
+        let with = Coprocessed::with(coprocessor, EVERYTHING, "");
+        assert_eq!(with.ask(ME, &[]).codes(), [""; 0]);
+        for (stage, told) in with.told().iter().enumerate() {
+            let has = told["context"]["entries"].get(policies).is_some();
+            assert_eq!(has, stage == 1, "{told}");
+        }
+    }
 }
 
 #[test]
@@ -190,5 +240,30 @@ fn it_is_spoken_to_over_http2_and_unix_sockets() {
         );
         assert_eq!(asked.load(Ordering::SeqCst), 1, "{http2}");
         std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn what_the_client_says_of_itself_is_told() {
+    let with = Coprocessed::with(playing(nothing), EVERYTHING, "");
+    let body = json!({ "query": ME, "extensions": { "mark": { "z": 1.10, "a": [2] } } });
+    let headers = [
+        ("content-type", "application/json"),
+        ("apollographql-client-name", "shop"),
+        ("apollographql-client-version", "1.2"),
+    ];
+    let body = body.to_string();
+    let address = with.graph.address();
+    let answer = send(address, "POST", "/graphql", &headers, body.as_bytes());
+    assert_eq!(answer.codes(), [""; 0]);
+    for (stage, told) in STAGES.iter().zip(with.told()) {
+        let entries = &told["context"]["entries"];
+        assert_eq!(entries["apollo::telemetry::client_name"], "shop", "{stage}");
+        let version = &entries["apollo::telemetry::client_version"];
+        assert_eq!(version, "1.2", "{stage}");
+        if matches!(*stage, "SupergraphRequest" | "ExecutionRequest") {
+            let mark = &told["body"]["extensions"]["mark"];
+            assert_eq!(mark.to_string(), r#"{"z":1.1,"a":[2]}"#, "{stage}");
+        }
     }
 }
