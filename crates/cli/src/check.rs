@@ -1,4 +1,4 @@
-//! `ogive check`: may these subgraphs replace what serves now?
+//! `ogive check`: whether these subgraphs may replace what serves now.
 
 use std::{
     path::{Path, PathBuf},
@@ -34,8 +34,9 @@ const DEFAULT_CHECKS: &str = "checks.yaml";
 #[command(
     after_help = "Composes, compares with the baseline, and fails on breaking changes that are not waived.\n\
                   With --operations, changes that no operation meets pass, and operations that become invalid fail.\n\
+                  An operation that cannot be checked fails the check.\n\
                   checks.yaml holds waivers, contracts to check too, and lint rules; see docs/compose.md.\n\n\
-                  Exit codes: 0 it may go out, 1 it may not, 2 the arguments are wrong, 3 an input cannot be read."
+                  Exit codes: 0 check passed, 1 check failed, 2 the arguments are wrong, 3 an input cannot be read."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -43,9 +44,10 @@ pub(crate) struct Arguments {
     /// What serves now: a supergraph file, a supergraph.yaml or a folder of SDL files
     #[arg(short, long, value_name = "GRAPH")]
     baseline: String,
-    /// What clients send: a folder of .graphql files, a JSON manifest of persisted queries, or - for standard input
+    /// What clients send: a folder or file, read as by `ogive operations`, a JSON manifest of persisted queries, or - for
+    /// standard input; may be repeated
     #[arg(long, value_name = "PATH")]
-    operations: Option<PathBuf>,
+    operations: Vec<PathBuf>,
     /// What gateways have counted: the file of `usage.file`, or - for standard input; says which clients a change hits
     #[arg(long, value_name = "FILE", conflicts_with = "operations")]
     usage: Option<PathBuf>,
@@ -55,6 +57,10 @@ pub(crate) struct Arguments {
     /// Let what was deprecated go, if no operation is known to use it
     #[arg(long)]
     deprecated_may_go: bool,
+    /// Pass although some operations cannot be checked: those that the baseline does not answer either, and requests that a
+    /// gateway has counted without their operation
+    #[arg(long)]
+    allow_unchecked: bool,
     /// How the outcome is written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -97,27 +103,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let after = graphs::composed(&arguments.subgraphs.load()?)?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let today = now.ok().map(|d| Date::of_unix_seconds(d.as_secs()));
-    let judge = |before: &Supergraph, after: &Supergraph| -> Result<Outcome> {
-        let counted = arguments.usage.as_deref();
-        let counted = counted.map(|path| counted_by(path, before)).transpose()?;
-        let usage = match &arguments.operations {
-            None => counted,
-            Some(path) if path.as_os_str() == "-" => {
-                let text = load::standard_input("operations")?;
-                let usage = Usage::read_text(&text, "standard input", &before.api);
-                Some(usage.map_err(inputs::refused)?)
-            }
-            Some(path) => Some(Usage::read(path, &before.api).map_err(inputs::refused)?),
-        };
+    let judge = |before: &Supergraph, after: &Supergraph, allow_unchecked| -> Result<Outcome> {
+        let usage = usage(arguments, before)?;
         let options = CheckOptions {
             usage: usage.as_ref(),
             waivers: &checks.waivers,
             today,
             deprecated_may_go: arguments.deprecated_may_go,
+            allow_unchecked,
         };
         Ok(check(before, after, &options))
     };
-    let mut outcomes = vec![(None, judge(&before.supergraph, &after.supergraph)?)];
+    let whole = judge(
+        &before.supergraph,
+        &after.supergraph,
+        arguments.allow_unchecked,
+    )?;
+    let mut outcomes = vec![(None, whole)];
     for contract in &checks.contracts {
         let filter = ContractFilter {
             include: contract.include.clone(),
@@ -126,7 +128,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         };
         let old = variant(&before, &contract.name, &filter)?;
         let new = variant(&after, &contract.name, &filter)?;
-        outcomes.push((Some(&*contract.name), judge(&old, &new)?));
+        // An operation that a contract does not answer is one of other clients.
+        outcomes.push((Some(&*contract.name), judge(&old, &new, true)?));
     }
     match arguments.format {
         Format::Text => {
@@ -155,19 +158,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// What gateways have counted.
-fn counted_by(path: &Path, before: &Supergraph) -> Result<Usage> {
-    let (text, place) = if path.as_os_str() == "-" {
-        (load::standard_input("usage")?, "standard input".to_owned())
-    } else {
-        let text = read_text(path, "usage", Pipes::Read).map_err(inputs::refused)?;
-        (text, path.display().to_string())
+/// What clients send, if the arguments say.
+fn usage(arguments: &Arguments, before: &Supergraph) -> Result<Option<Usage>> {
+    let is_standard_input = |path: &Path| path.as_os_str() == "-";
+    let usage = match (&arguments.usage, arguments.operations.as_slice()) {
+        (Some(path), _) if is_standard_input(path) => {
+            let text = load::standard_input("usage")?;
+            Usage::read_counted(&text, "standard input", &before.api)
+        }
+        (Some(path), _) => {
+            let text = read_text(path, "usage", Pipes::Read).map_err(inputs::refused)?;
+            Usage::read_counted(&text, &path.display().to_string(), &before.api)
+        }
+        (None, []) => return Ok(None),
+        (None, [path]) if is_standard_input(path) => {
+            let text = load::standard_input("operations")?;
+            Usage::read_text(&text, "standard input", &before.api)
+        }
+        (None, paths) => Usage::read(paths, &before.api),
     };
-    let mut usage = Usage::default();
-    usage
-        .counted(&text, &place, &before.api)
-        .map_err(inputs::refused)?;
-    Ok(usage)
+    usage.map(Some).map_err(inputs::refused)
 }
 
 /// Most clients that are named of an operation.
@@ -269,8 +279,14 @@ fn text(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> String {
     }
     for invalid in outcome.invalid.iter().filter(|_| contract.is_none()) {
         out.push_str(&format!(
-            "operation  {} is not valid before the change either, and not judged: {}: {}\n",
+            "unchecked  {}: the baseline does not answer this operation: {}: {}\n",
             invalid.name, invalid.place, invalid.message
+        ));
+    }
+    if contract.is_none() && outcome.unattributed_requests > 0 {
+        out.push_str(&format!(
+            "unchecked  {} whose operation the gateway did not record: raise `usage.rows_max` or `usage.memory_max`\n",
+            counted(outcome.unattributed_requests, "request")
         ));
     }
     for expired in &outcome.expired {
@@ -289,20 +305,26 @@ fn text(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> String {
     }
     if let Some(operations) = outcome.operations {
         out.push_str(&format!(
-            "{operations} operations known, {} of them broken{}\n",
+            "{} known, {} broken, {} not checked\n",
+            counted(operations as u64, "operation"),
             outcome.broken.len(),
-            match outcome.invalid.len() {
-                0 => String::new(),
-                n => format!(", {n} not valid before"),
-            }
+            outcome.invalid.len(),
         ));
     }
     out.push_str(match (outcome.changes.is_empty(), outcome.passes()) {
-        (true, _) => "no changes: it may go out",
-        (false, true) => "it may go out",
-        (false, false) => "it may not go out",
+        (true, true) => "check passed: no changes",
+        (false, true) => "check passed",
+        (_, false) if contract.is_none() && !outcome.is_complete() => {
+            "check failed (--allow-unchecked accepts operations that cannot be checked)"
+        }
+        (_, false) => "check failed",
     });
     out
+}
+
+/// A number of things, in words.
+fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 fn to_json(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> Value {
@@ -360,6 +382,7 @@ fn to_json(contract: Option<&str>, outcome: &Outcome, checks: &Checks) -> Value 
         "changes": changes,
         "broken_operations": operations(&outcome.broken),
         "invalid_operations": operations(&outcome.invalid),
+        "unattributed_requests": outcome.unattributed_requests,
         "cost_changes": costs,
         "expired_waivers": waivers(&outcome.expired),
         "idle_waivers": waivers(&outcome.idle),
@@ -392,12 +415,23 @@ fn github(contract: Option<&str>, outcome: &Outcome) {
             broken.message.replace('\n', "%0A")
         ));
     }
+    let level = if outcome.allow_unchecked {
+        "warning"
+    } else {
+        "error"
+    };
     for invalid in outcome.invalid.iter().filter(|_| contract.is_none()) {
         terminal::print(&format!(
-            "::warning title=OPERATION_INVALID::the operation {} is not valid before the change either: {}: {}",
+            "::{level} title=OPERATION_INVALID::the operation {} cannot be checked, because the baseline does not answer it: {}: {}",
             invalid.name,
             invalid.place,
             invalid.message.replace('\n', "%0A")
+        ));
+    }
+    if contract.is_none() && outcome.unattributed_requests > 0 {
+        terminal::print(&format!(
+            "::{level} title=OPERATION_INVALID::{} cannot be checked, because the gateway did not record the operation",
+            counted(outcome.unattributed_requests, "request")
         ));
     }
 }

@@ -35,6 +35,9 @@ pub struct ExtractOptions {
     pub tags: Vec<String>,
     /// Whether operations are as Apollo Client sends them, or as they are written.
     pub as_sent_by_apollo: bool,
+    /// Whether every operation needs a name of its own, as manifests do. Without it, an operation may have no name, and
+    /// different operations may have one name.
+    pub unique_names: bool,
 }
 
 impl Default for ExtractOptions {
@@ -42,9 +45,16 @@ impl Default for ExtractOptions {
         ExtractOptions {
             tags: vec!["gql".into(), "graphql".into()],
             as_sent_by_apollo: false,
+            unique_names: true,
         }
     }
 }
+
+/// Operations of one name, each with its [`form`].
+type Namesakes = Vec<(FoundOperation, Option<String>)>;
+
+/// What an operation without a name is called.
+pub const UNNAMED: &str = "(unnamed)";
 
 /// An operation of a front end.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,15 +110,7 @@ impl Extraction {
 /// Finds the operations of a tree.
 pub fn extract(tree: &SourceTree, options: &ExtractOptions) -> Result<Extraction, TreeError> {
     let mut collector = Collector::new(options.clone());
-    tree.visit(|visit| match visit {
-        Visit::Read(file) => collector.add(file),
-        Visit::LeftOut(path, why) => {
-            let message = format!("`{}` is left out: {why}", path.display());
-            let mut warning = Diagnostic::error(codes::FILE_LEFT_OUT, message);
-            warning.severity = ogive_base::Severity::Warning;
-            collector.say(warning);
-        }
-    })?;
+    collector.add_tree(tree)?;
     Ok(collector.finish())
 }
 
@@ -141,6 +143,18 @@ impl Collector {
         if self.out.diagnostics.len() < DIAGNOSTICS_MAX {
             self.out.diagnostics.push(diagnostic);
         }
+    }
+
+    /// Adds the documents of a tree. A file that cannot be taken is an error: its operations are not known.
+    pub fn add_tree(&mut self, tree: &SourceTree) -> Result<(), TreeError> {
+        tree.visit(|visit| match visit {
+            Visit::Read(file) => self.add(file),
+            Visit::LeftOut(path, why) => {
+                let message = format!("`{}` cannot be read: {why}", path.display());
+                let error = Diagnostic::error(codes::FILE_LEFT_OUT, message);
+                self.say(error.help("correct the file, or name it in an `.ignore` file"));
+            }
+        })
     }
 
     /// Adds the documents of a file.
@@ -256,31 +270,57 @@ impl Collector {
                 known.entry(name).or_default().push(at);
             }
         }
-        let mut found: BTreeMap<String, (FoundOperation, Option<String>)> = BTreeMap::new();
+        let mut found: BTreeMap<String, Namesakes> = BTreeMap::new();
         let mut said = Vec::new();
-        for at in 0..self.parts.len() {
-            for operation in self.parts[at].document.operations() {
-                if found.len() >= OPERATIONS_MAX {
-                    break;
-                }
-                match self.whole(at, operation, &known) {
-                    Ok(operation) => add(operation, &mut found, &mut said),
-                    Err(errors) => said.extend(errors),
-                }
+        let operations = self.parts.iter().enumerate().flat_map(|(at, part)| {
+            let operations = part.document.operations();
+            operations.map(move |operation| (at, operation))
+        });
+        for (count, (at, operation)) in operations.enumerate() {
+            if count >= OPERATIONS_MAX {
+                let message = format!("there are more than {OPERATIONS_MAX} operations");
+                let error = Diagnostic::error(codes::TOO_MANY_OPERATIONS, message);
+                said.push(error.help("name fewer folders"));
+                break;
+            }
+            match self.whole(at, operation, &known) {
+                Ok(operation) => said.extend(self.add_operation(operation, &mut found)),
+                Err(errors) => said.extend(errors),
             }
         }
         for diagnostic in said {
             self.say(diagnostic);
         }
-        self.out.operations = found
-            .into_values()
-            .map(|(operation, _)| operation)
-            .collect();
+        let found = found.into_values().flatten();
+        self.out.operations = found.map(|(operation, _)| operation).collect();
         let place = |d: &Diagnostic| d.labels.first().map(|l| (l.source, l.span.start));
         self.out.diagnostics.sort_by_key(|d| place(d));
         self.out.diagnostics.dedup();
         self.out.parts = self.parts;
         self.out
+    }
+
+    /// Adds an operation, unless an equal one is there. Returns what is wrong with its name.
+    fn add_operation(
+        &self,
+        operation: FoundOperation,
+        found: &mut BTreeMap<String, Namesakes>,
+    ) -> Option<Diagnostic> {
+        let form = form(&operation.text);
+        let namesakes = found.entry(operation.name.clone()).or_default();
+        if namesakes.iter().any(|(_, other)| *other == form) {
+            return None;
+        }
+        if let Some((other, _)) = namesakes.first().filter(|_| self.options.unique_names) {
+            let message = format!("two operations are called `{}`", operation.name);
+            let error = Diagnostic::error(codes::DUPLICATE_OPERATION, message)
+                .label(operation.source, operation.span, "")
+                .label(other.source, other.span, "the other one");
+            let help = "rename one of them: what is known of operations is known by their names";
+            return Some(error.help(help));
+        }
+        namesakes.push((operation, form));
+        None
     }
 
     /// An operation with its fragments.
@@ -294,13 +334,17 @@ impl Collector {
         let span = part
             .embedded
             .span(Span::new(operation.span.start, operation.span.start + 1));
-        let Some(name) = operation.name else {
-            let error = Diagnostic::error(codes::UNNAMED_OPERATION, "this operation has no name");
-            let help =
-                "name it: manifests, traces and metrics tell operations apart by their names";
-            return Err(vec![error.label(part.source, span, "").help(help)]);
+        let name = match operation.name {
+            Some(name) => part.document.name(name).to_owned(),
+            None if self.options.unique_names => {
+                let message = "this operation has no name";
+                let error = Diagnostic::error(codes::UNNAMED_OPERATION, message);
+                let help =
+                    "name it: manifests, traces and metrics tell operations apart by their names";
+                return Err(vec![error.label(part.source, span, "").help(help)]);
+            }
+            None => UNNAMED.to_owned(),
         };
-        let name = part.document.name(name).to_owned();
         let mut errors = Vec::new();
         let mut taken: BTreeMap<String, (usize, FragmentDefinition)> = BTreeMap::new();
         let mut open: Vec<(usize, String, Span)> = spreads(&part.document, operation.selection_set)
@@ -404,31 +448,6 @@ impl Collector {
                 }
                 Err(Box::new(error.help("rename one of them")))
             }
-        }
-    }
-}
-
-fn add(
-    operation: FoundOperation,
-    found: &mut BTreeMap<String, (FoundOperation, Option<String>)>,
-    said: &mut Vec<Diagnostic>,
-) {
-    let form = form(&operation.text);
-    match found.get(&operation.name) {
-        None => {
-            found.insert(operation.name.clone(), (operation, form));
-        }
-        Some((_, before)) if *before == form => {}
-        Some((before, _)) => {
-            let message = format!("two operations are called `{}`", operation.name);
-            let error = Diagnostic::error(codes::DUPLICATE_OPERATION, message)
-                .label(operation.source, operation.span, "")
-                .label(before.source, before.span, "the other one");
-            said.push(
-                error.help(
-                    "rename one of them: what is known of operations is known by their names",
-                ),
-            );
         }
     }
 }

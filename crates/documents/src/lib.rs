@@ -36,6 +36,8 @@ pub mod codes {
     pub const DYNAMIC_DOCUMENT: &str = "DYNAMIC_DOCUMENT";
     /// A literal is not closed.
     pub const UNTERMINATED_LITERAL: &str = "UNTERMINATED_LITERAL";
-    /// A file is left out.
+    /// A file cannot be read.
     pub const FILE_LEFT_OUT: &str = "FILE_LEFT_OUT";
+    /// There are more operations than can be taken.
+    pub const TOO_MANY_OPERATIONS: &str = "TOO_MANY_OPERATIONS";
 }

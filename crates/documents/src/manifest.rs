@@ -5,7 +5,7 @@
 //! | Apollo's persisted query manifest | `{"format":"apollo-persisted-query-manifest","version":1,"operations":[{id,name,type,body,clientName?}]}` |
 //! | Relay's persisted queries, Hive's app deployments, GraphQL Code Generator's persisted documents | `{ID: TEXT}` |
 //! | Cosmo's manifest, Cosmo's file of one operation | `{"version":1,"operations":{ID: TEXT}}`, `{"version":1,"body":TEXT}` |
-//! | documents without ids | `[TEXT]` |
+//! | documents without ids | `[TEXT]`, `[{body or query, name?, id?}]`, `{"operations":[...]}` of either |
 //!
 //! An operation of Apollo's format may say until when it is served (`expires`, seconds since 1970), so that a manifest can
 //! hold what old versions of an app still send.
@@ -146,8 +146,11 @@ fn object(root: Node<'_>, stem: Option<&str>) -> Result<Vec<ManifestEntry>, Mani
         Some(other) if !looks_like_document(other) => {
             return Err(ManifestError::Format(shown(other)));
         }
-        _ if !has_version => return map(root),
-        _ => {}
+        _ if has_version => {}
+        _ => match root.get("operations") {
+            Some(listed) if listed.kind() == Kind::Array => return list(listed),
+            _ => return map(root),
+        },
     }
     if root.get("version").and_then(Node::number) != Some("1") {
         return Err(ManifestError::Version);
@@ -223,11 +226,16 @@ fn list(root: Node<'_>) -> Result<Vec<ManifestEntry>, ManifestError> {
         let text = item.get("body").or(item.get("query"));
         let text = text.and_then(Node::string);
         let text = text.ok_or(ManifestError::Incomplete)?;
-        let name = item.get("name").and_then(Node::string);
-        Ok(ManifestEntry {
-            name: name.map(|name| name.into_owned()),
-            ..ManifestEntry::by_hash(text)
-        })
+        let field = |name: &str| {
+            let value = item.get(name).and_then(Node::string);
+            value.map(|value| value.into_owned())
+        };
+        let mut entry = ManifestEntry::by_hash(text);
+        entry.name = field("name");
+        if let Some(id) = field("id") {
+            entry.id = id;
+        }
+        Ok(entry)
     });
     read.collect()
 }
@@ -379,6 +387,11 @@ mod tests {
         }
         assert_eq!(ids(r#"{"version":1,"body":"{a}"}"#), one("stem"));
         assert_eq!(ids(r#"["{a}"]"#), one(&hex(&sha256("{a}"))));
+        assert_eq!(ids(r#"{"operations":["{a}"]}"#), one(&hex(&sha256("{a}"))));
+        assert_eq!(
+            ids(r#"{"operations":[{"id":"i","query":"{a}"}]}"#),
+            one("i")
+        );
         assert_eq!(ids(r#"{"format":"{a}"}"#), one("format"));
         assert_eq!(ids("{}"), vec![]);
     }

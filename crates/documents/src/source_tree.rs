@@ -88,6 +88,9 @@ pub enum TreeError {
     /// There are too many.
     #[error("more than {FILES_MAX} files")]
     TooMany,
+    /// A folder is too deep.
+    #[error("`{0}` is more than {DEPTH_MAX} folders deep")]
+    TooDeep(String),
 }
 
 /// What becomes of a file that is looked at.
@@ -95,7 +98,7 @@ pub enum TreeError {
 pub enum Visit {
     /// It was read.
     Read(SourceFile),
-    /// It is left out, for that reason.
+    /// It cannot be taken, for that reason.
     LeftOut(PathBuf, String),
 }
 
@@ -103,19 +106,26 @@ impl SourceTree {
     /// Reads the files one by one, in order of their names.
     pub fn visit(&self, mut take: impl FnMut(Visit)) -> Result<(), TreeError> {
         let mut count = 0;
-        for root in &self.roots {
-            for path in self.list(root)? {
-                let Some(kind) = FileKind::of(&path) else {
-                    continue;
-                };
-                count += 1;
-                if count > FILES_MAX {
-                    return Err(TreeError::TooMany);
-                }
-                take(read(path, kind)?);
+        for path in self.files()? {
+            let Some(kind) = FileKind::of(&path) else {
+                continue;
+            };
+            count += 1;
+            if count > FILES_MAX {
+                return Err(TreeError::TooMany);
             }
+            take(read(path, kind)?);
         }
         Ok(())
+    }
+
+    /// All files that are not left out, of whatever kind, in order of their names below each root.
+    pub fn files(&self) -> Result<Vec<PathBuf>, TreeError> {
+        let mut files = Vec::new();
+        for root in &self.roots {
+            files.extend(self.list(root)?);
+        }
+        Ok(files)
     }
 
     fn list(&self, root: &Path) -> Result<Vec<PathBuf>, TreeError> {
@@ -146,6 +156,10 @@ impl SourceTree {
             let entry = entry.map_err(|why| {
                 TreeError::Unreadable(root.display().to_string(), why.to_string())
             })?;
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            if is_folder && entry.depth() == DEPTH_MAX {
+                return Err(TreeError::TooDeep(entry.path().display().to_string()));
+            }
             // Links are followed to files, not to folders: they could lead in circles.
             if entry.path().is_file() {
                 files.push(entry.into_path());

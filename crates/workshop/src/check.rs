@@ -3,6 +3,8 @@
 //! Without knowledge of operations every breaking change fails. With it, one that no operation meets passes; and
 //! every operation that was valid is validated against the new schema, which has the last word.
 
+use std::collections::BTreeSet;
+
 use ogive_config::checks::{Date, Waiver, matches};
 use ogive_cost::{Scratch, Settings, compile};
 use ogive_federation::Supergraph;
@@ -25,6 +27,8 @@ pub struct CheckOptions<'a> {
     pub today: Option<Date>,
     /// Whether what was deprecated may go, if no operation is known to use it.
     pub deprecated_may_go: bool,
+    /// Whether the check may pass although some operations cannot be checked.
+    pub allow_unchecked: bool,
 }
 
 /// What becomes of one change.
@@ -103,8 +107,12 @@ pub struct Outcome {
     pub changes: Vec<Judged>,
     /// Operations that were valid and are not any more, and which no waived change meets.
     pub broken: Vec<BrokenOperation>,
-    /// Operations that were not valid before either: nobody can tell what a change does to them.
+    /// Operations that were not valid before either: they cannot be checked.
     pub invalid: Vec<BrokenOperation>,
+    /// Requests that a gateway has counted without their operation: they cannot be checked.
+    pub unattributed_requests: u64,
+    /// Whether it passes although some operations cannot be checked.
+    pub allow_unchecked: bool,
     /// Operations whose cost changes, those that become dearest first.
     pub costs: Vec<CostChange>,
     /// How many operations are known; `None` if that was not asked.
@@ -116,9 +124,16 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether the graph may go out.
+    /// Whether the graph may go out. What cannot be checked does not pass.
     pub fn passes(&self) -> bool {
-        self.broken.is_empty() && self.changes.iter().all(|c| c.verdict != Verdict::Fails)
+        self.broken.is_empty()
+            && self.changes.iter().all(|c| c.verdict != Verdict::Fails)
+            && (self.allow_unchecked || self.is_complete())
+    }
+
+    /// Whether all known operations could be checked.
+    pub fn is_complete(&self) -> bool {
+        self.invalid.is_empty() && self.unattributed_requests == 0
     }
 }
 
@@ -126,16 +141,24 @@ impl Outcome {
 pub fn check(before: &Supergraph, after: &Supergraph, options: &CheckOptions<'_>) -> Outcome {
     let mut outcome = Outcome {
         operations: options.usage.map(|u| u.operations.len()),
+        unattributed_requests: options.usage.map_or(0, |u| u.unattributed_requests),
+        allow_unchecked: options.allow_unchecked,
         ..Outcome::default()
     };
     let mut needed = vec![false; options.waivers.len()];
+    let mut waived = BTreeSet::new();
     for change in diff::diff(before, after) {
-        let used_by = options.usage.map_or(Vec::new(), |u| used_by(u, &change));
-        let verdict = verdict(&change, &used_by, options, &mut needed);
+        let met_by = options.usage.map_or(Vec::new(), |u| met_by(u, &change));
+        let verdict = verdict(&change, !met_by.is_empty(), options, &mut needed);
+        if let Verdict::Waived { .. } = verdict {
+            waived.extend(met_by.iter().map(|met| met.operation));
+        }
+        let uses = met_by.iter().take(NAMES_MAX);
+        let used_by = uses.filter_map(|met| met.in_words(options.usage?));
         outcome.changes.push(Judged {
+            used_by: used_by.collect(),
             change,
             verdict,
-            used_by,
         });
     }
     for (at, waiver) in options.waivers.iter().enumerate() {
@@ -146,7 +169,7 @@ pub fn check(before: &Supergraph, after: &Supergraph, options: &CheckOptions<'_>
         }
     }
     if let Some(usage) = options.usage {
-        judge_operations(before, after, usage, &mut outcome);
+        judge_operations(before, after, usage, &waived, &mut outcome);
     }
     outcome
 }
@@ -157,17 +180,17 @@ fn is_past(waiver: &Waiver, today: Option<Date>) -> bool {
 
 fn verdict(
     change: &Change,
-    used_by: &[Use],
+    is_used: bool,
     options: &CheckOptions<'_>,
     needed: &mut [bool],
 ) -> Verdict {
     if change.kind.impact != Impact::Breaking {
         return Verdict::Passes;
     }
-    if options.usage.is_some() && used_by.is_empty() {
+    if options.usage.is_some() && !is_used {
         return Verdict::Unused;
     }
-    if options.deprecated_may_go && change.deprecated.is_some() && used_by.is_empty() {
+    if options.deprecated_may_go && change.deprecated.is_some() && !is_used {
         return Verdict::WasDeprecated;
     }
     for (at, waiver) in options.waivers.iter().enumerate() {
@@ -188,25 +211,37 @@ fn verdict(
     Verdict::Fails
 }
 
+/// A known operation that meets a change.
+struct Met {
+    /// Which of the known operations.
+    operation: usize,
+    /// The byte of its document where it first does.
+    at: u32,
+}
+
+impl Met {
+    fn in_words(&self, usage: &Usage) -> Option<Use> {
+        let used = usage.operations.get(self.operation)?;
+        Some(Use {
+            name: used.name.clone(),
+            place: usage.place(used, self.at),
+            clients: used.clients.clone(),
+        })
+    }
+}
+
 /// Known operations that meet a change.
-fn used_by(usage: &Usage, change: &Change) -> Vec<Use> {
+fn met_by(usage: &Usage, change: &Change) -> Vec<Met> {
     if change.ownership {
         return Vec::new();
     }
-    let met = meets(change);
-    usage
-        .operations
-        .iter()
-        .filter_map(|o| {
-            let at = met.iter().filter_map(|m| o.needs.get(m)).min()?;
-            Some(Use {
-                name: o.name.clone(),
-                place: o.at(*at),
-                clients: o.clients.clone(),
-            })
-        })
-        .take(NAMES_MAX)
-        .collect()
+    let needs = meets(change);
+    let operations = usage.operations.iter().enumerate();
+    let met = operations.filter_map(|(operation, used)| {
+        let at = *needs.iter().filter_map(|need| used.needs.get(need)).min()?;
+        Some(Met { operation, at })
+    });
+    met.collect()
 }
 
 /// What an operation that meets a change needs at least one of, in the words of [`needs`](crate::usage::needs).
@@ -270,7 +305,13 @@ fn is_required_now(change: &Change) -> bool {
 }
 
 /// Finds operations that were valid and are not any more, and those that never were.
-fn judge_operations(before: &Supergraph, after: &Supergraph, usage: &Usage, outcome: &mut Outcome) {
+fn judge_operations(
+    before: &Supergraph,
+    after: &Supergraph,
+    usage: &Usage,
+    waived: &BTreeSet<usize>,
+    outcome: &mut Outcome,
+) {
     let limits = ValidationLimits::default();
     let first = |used: &Used, graph: &Supergraph| {
         let error = validate(&graph.api, &used.document, &limits)
@@ -279,23 +320,16 @@ fn judge_operations(before: &Supergraph, after: &Supergraph, usage: &Usage, outc
         let at = error.labels.first().map_or(0, |l| l.span.start);
         Some(BrokenOperation {
             name: used.name.clone(),
-            place: used.at(at),
+            place: usage.place(used, at),
             message: error.message,
         })
     };
-    let waived = |outcome: &Outcome, name: &str| {
-        let mut waived = outcome
-            .changes
-            .iter()
-            .filter(|c| matches!(c.verdict, Verdict::Waived { .. }));
-        waived.any(|c| c.used_by.iter().any(|u| u.name == name))
-    };
-    for used in &usage.operations {
+    for (operation, used) in usage.operations.iter().enumerate() {
         // What never worked is not broken by this change.
         if let Some(invalid) = first(used, before) {
             outcome.invalid.push(invalid);
         } else if let Some(broken) = first(used, after) {
-            if !waived(outcome, &used.name) {
+            if !waived.contains(&operation) {
                 outcome.broken.push(broken);
             }
         } else {

@@ -1,11 +1,14 @@
 //! What clients use: operations from a folder or a manifest, and the schema coordinates they need.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use ogive_base::{FastMap, SourceId, diagnostic::line_column};
+use ogive_base::{FastMap, Severity, SourceId, diagnostic::line_column};
+use ogive_documents::{
+    ExtractOptions, Extraction, SourceFile, SourceTree,
+    extract::{Collector, UNNAMED},
+    form, manifest,
+    source_tree::FileKind,
+};
 use ogive_files::Pipes;
 use ogive_schema::{Schema, TypeId};
 use ogive_syntax::{
@@ -22,18 +25,16 @@ use crate::{
 
 /// Most operations.
 pub const OPERATIONS_MAX: usize = 200_000;
-/// Deepest folder below the one named.
-pub const FOLDER_DEPTH_MAX: usize = 16;
 
-/// One document of a client.
+/// One document of a client: an operation of a file with its fragments, or a document of a manifest.
 #[derive(Clone, Debug)]
 pub struct Used {
-    /// Name of its operation, else of its file or id.
+    /// Name of its operation; of a manifest, else its id.
     pub name: String,
-    /// Its file.
+    /// Where it is: file, line and column; of a manifest, the file.
     pub place: String,
-    /// Whether the document is the whole file, so that its lines are those of the file.
-    pub whole: bool,
+    /// Which operation of the files it is; a document of a manifest is none.
+    found: Option<usize>,
     /// The parsed text.
     pub document: Document,
     /// What of the schema it needs; see [`needs`].
@@ -56,101 +57,153 @@ pub struct ClientUse {
 /// What a document needs of a schema, and where it first does.
 pub type Needs = FastMap<String, u32>;
 
-impl Used {
-    /// Where a byte of the document stands, as `file:line:column`; of a manifest, which holds many documents, the name
-    /// of the operation is part of it.
-    pub fn at(&self, byte: u32) -> String {
-        let (line, column) = line_column(self.document.source(), byte);
-        if self.whole {
-            format!("{}:{line}:{column}", self.place)
-        } else {
-            format!("{} {}:{line}:{column}", self.place, self.name)
-        }
-    }
-}
-
 /// Operations that clients send.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Usage {
     /// One row per document with operations.
     pub operations: Vec<Used>,
+    /// Requests that a gateway has counted without their operation, so that nothing is known of what they need.
+    pub unattributed_requests: u64,
+    /// The operations of files, for where they are.
+    extraction: Extraction,
 }
 
 impl Usage {
-    /// Reads a folder of `.graphql` and `.gql` files and manifests, or one such file.
-    pub fn read(path: &Path, schema: &Schema) -> Result<Usage, Refused> {
-        let mut files = Vec::new();
-        // What happens to lie in a folder was not named by anybody.
-        let pipes = if path.is_dir() {
-            list(path, &mut files)?;
-            Pipes::Refused
-        } else {
-            files.push(path.to_path_buf());
-            Pipes::Read
-        };
+    /// Reads folders and files as `ogive operations` does, and the `.json` manifests in them or named.
+    pub fn read(paths: &[PathBuf], schema: &Schema) -> Result<Usage, Refused> {
         let mut usage = Usage::default();
+        let mut collector = Usage::collector();
+        let (folders, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
         for file in files {
-            let text = read_text(&file, "operations", pipes)?;
-            let place = file.display().to_string();
-            if file.extension().is_some_and(|e| e == "json") {
-                usage.manifest(&text, &place, schema)?;
-            } else {
-                usage.document(&text, &place, &place, schema)?;
+            let text = read_text(file, "operations", Pipes::Read)?;
+            match FileKind::of(file) {
+                None if is_json(file) => {
+                    usage.manifest(&text, &file.display().to_string(), schema)?;
+                }
+                kind => collector.add(SourceFile {
+                    path: file.clone(),
+                    kind: kind.unwrap_or(FileKind::Graphql),
+                    text,
+                }),
             }
         }
-        if usage.operations.is_empty() {
-            return Err(invalid(
-                format!("`{}` holds no operations", path.display()),
-                "name a folder of .graphql files, or a manifest of persisted queries",
-            ));
+        let tree = SourceTree {
+            roots: folders.into_iter().cloned().collect(),
+            ..SourceTree::default()
+        };
+        let unread = |error: ogive_documents::TreeError| {
+            unreadable(error.to_string(), "check the path and the permissions")
+        };
+        collector.add_tree(&tree).map_err(unread)?;
+        for file in tree.files().map_err(unread)? {
+            if !is_json(&file) {
+                continue;
+            }
+            // What happens to lie in a folder was not named by the user.
+            let text = read_text(&file, "operations", Pipes::Refused)?;
+            if may_hold_operations(&text) {
+                usage.manifest(&text, &file.display().to_string(), schema)?;
+            }
         }
-        Ok(usage)
+        usage.extracted(collector, schema)?;
+        let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+        usage.not_empty(&paths.join("`, `"))
     }
 
     /// Reads a text that is a manifest if it is JSON, else a document.
     pub fn read_text(text: &str, place: &str, schema: &Schema) -> Result<Usage, Refused> {
         let mut usage = Usage::default();
-        match serde_json::from_str::<Value>(text) {
-            Ok(_) => usage.manifest(text, place, schema)?,
-            Err(_) => usage.document(text, place, place, schema)?,
+        if serde_json::from_str::<Value>(text).is_ok() {
+            usage.manifest(text, place, schema)?;
+        } else {
+            let mut collector = Usage::collector();
+            collector.add(SourceFile {
+                path: place.into(),
+                kind: FileKind::Graphql,
+                text: text.to_owned(),
+            });
+            usage.extracted(collector, schema)?;
         }
-        Ok(usage)
+        usage.not_empty(place)
     }
 
-    /// Adds one document, which is a whole file.
-    pub fn document(
-        &mut self,
-        text: &str,
-        label: &str,
-        place: &str,
-        schema: &Schema,
-    ) -> Result<(), Refused> {
-        self.add(text, label, place, true, schema)
+    /// Reads what gateways have counted (`usage.file`): lines of one JSON object each.
+    pub fn read_counted(text: &str, place: &str, schema: &Schema) -> Result<Usage, Refused> {
+        let mut usage = Usage::default();
+        usage.counted(text, place, schema)?;
+        usage.not_empty(place)
     }
 
-    fn add(
+    /// Where a byte of a document stands, as `file:line:column`; of a manifest, which holds many documents, the name
+    /// of the operation is part of it.
+    pub fn place(&self, used: &Used, byte: u32) -> String {
+        let found = used
+            .found
+            .and_then(|found| self.extraction.operations.get(found));
+        let Some(found) = found else {
+            let (line, column) = line_column(used.document.source(), byte);
+            return format!("{} {}:{line}:{column}", used.place, used.name);
+        };
+        let (source, byte) = self.extraction.place(found, byte);
+        self.place_in(source, byte)
+    }
+
+    fn place_in(&self, source: SourceId, byte: u32) -> String {
+        let Some(source) = self.extraction.sources.get(source) else {
+            return String::new();
+        };
+        let (line, column) = line_column(&source.text, byte);
+        format!("{}:{line}:{column}", source.name)
+    }
+
+    /// Operations are checked as they are written, and need no names.
+    fn collector() -> Collector {
+        Collector::new(ExtractOptions {
+            unique_names: false,
+            ..ExtractOptions::default()
+        })
+    }
+
+    fn not_empty(self, place: &str) -> Result<Usage, Refused> {
+        if !self.operations.is_empty() {
+            return Ok(self);
+        }
+        Err(invalid(
+            format!("`{place}` holds no operations"),
+            "name a folder with documents, a manifest of persisted queries, or what a gateway has counted",
+        ))
+    }
+
+    /// Adds the operations of files.
+    fn extracted(&mut self, collector: Collector, schema: &Schema) -> Result<(), Refused> {
+        let mut extraction = collector.finish();
+        let mut errors = std::mem::take(&mut extraction.diagnostics);
+        errors.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        if !errors.is_empty() {
+            return Err(Refused {
+                diagnostics: errors,
+                sources: extraction.sources,
+            });
+        }
+        self.extraction = extraction;
+        for at in 0..self.extraction.operations.len() {
+            let found = &self.extraction.operations[at];
+            let (name, place) = (found.name.clone(), (found.source, found.span.start));
+            let place = self.place_in(place.0, place.1);
+            let document = parsed(&found.written, &place)?;
+            self.push(name, place, document, Some(at), schema)?;
+        }
+        Ok(())
+    }
+
+    fn push(
         &mut self,
-        text: &str,
-        label: &str,
-        place: &str,
-        whole: bool,
+        name: String,
+        place: String,
+        document: Document,
+        found: Option<usize>,
         schema: &Schema,
     ) -> Result<(), Refused> {
-        let parsed = parse(text, SourceId(0), &Limits::default());
-        if let Some(mut error) = parsed.errors.into_iter().next() {
-            let mut refused = Refused::default();
-            refused.sources.add(place, text);
-            error.help = error.help.or(Some("correct the document".into()));
-            refused.diagnostics.push(error);
-            return Err(refused);
-        }
-        let document = parsed.document;
-        let named = document.operations().find_map(|o| o.name);
-        let name = named.map_or(label, |n| document.name(n)).to_owned();
-        // A file of fragments alone is no operation.
-        if document.operations().next().is_none() {
-            return Ok(());
-        }
         if self.operations.len() >= OPERATIONS_MAX {
             return Err(invalid(
                 format!("more than {OPERATIONS_MAX} operations"),
@@ -160,8 +213,8 @@ impl Usage {
         let needs = needs(schema, &document);
         self.operations.push(Used {
             name,
-            place: place.to_owned(),
-            whole,
+            place,
+            found,
             document,
             needs,
             clients: Vec::new(),
@@ -169,8 +222,31 @@ impl Usage {
         Ok(())
     }
 
-    /// Adds what gateways have counted (`usage.file`): lines of one JSON object each.
-    pub fn counted(&mut self, text: &str, place: &str, schema: &Schema) -> Result<(), Refused> {
+    /// Adds a document that is whole: of a manifest, or as a gateway has counted it.
+    fn document(
+        &mut self,
+        text: &str,
+        label: &str,
+        place: &str,
+        schema: &Schema,
+    ) -> Result<(), Refused> {
+        let document = parsed(text, place)?;
+        let names = document.operations().filter_map(|operation| operation.name);
+        let names: Vec<&str> = names.map(|name| document.name(name)).collect();
+        let name = match names.as_slice() {
+            [] => label.to_owned(),
+            names => names.join(", "),
+        };
+        if document.operations().next().is_none() {
+            return Err(invalid(
+                format!("the document `{label}` of `{place}` has no operation"),
+                "remove it, or add an operation to it",
+            ));
+        }
+        self.push(name, place.to_owned(), document, None, schema)
+    }
+
+    fn counted(&mut self, text: &str, place: &str, schema: &Schema) -> Result<(), Refused> {
         let mut known: FastMap<(String, String), usize> = FastMap::default();
         for (number, line) in text.lines().enumerate() {
             if line.trim().is_empty() {
@@ -181,11 +257,11 @@ impl Usage {
                 let help = "name a file that a gateway has written (`usage.file`)";
                 invalid(format!("line {at} of `{place}` {what}"), help)
             };
-            let row: Value = serde_json::from_str(line).map_err(|_| fail("is no JSON"))?;
+            let row: Value = serde_json::from_str(line).map_err(|_| fail("is not JSON"))?;
             let requests = row["requests"].as_u64();
             let requests = requests.ok_or_else(|| fail("has no `requests`"))?;
-            // What was not told apart says nothing of any operation.
             let Some(text) = row["operation"].as_str() else {
+                self.unattributed_requests = self.unattributed_requests.saturating_add(requests);
                 continue;
             };
             let said = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -194,10 +270,7 @@ impl Usage {
                 Some(at) => *at,
                 None => {
                     let at = self.operations.len();
-                    self.add(text, "(unnamed)", place, false, schema)?;
-                    if self.operations.len() == at {
-                        return Err(fail("has no operation"));
-                    }
+                    self.document(text, UNNAMED, place, schema)?;
                     known.insert(key, at);
                     at
                 }
@@ -225,60 +298,60 @@ impl Usage {
     }
 
     fn manifest(&mut self, text: &str, place: &str, schema: &Schema) -> Result<(), Refused> {
-        let fail = |what: &str| {
+        let entries = manifest::read(text.as_bytes(), None).map_err(|error| {
             invalid(
-                format!("`{place}` is no manifest of operations: {what}"),
+                format!("`{place}` is not a manifest of operations: {error}"),
                 "write Apollo's manifest format, one object of id and document, or a list of documents",
             )
-        };
-        let json: Value = serde_json::from_str(text).map_err(|error| fail(&error.to_string()))?;
-        let listed = json.get("operations").unwrap_or(&json);
-        if let Some(list) = listed.as_array() {
-            for operation in list {
-                let field = |name: &str| operation.get(name).and_then(Value::as_str);
-                let body = operation.as_str().or(field("body")).or(field("query"));
-                let body = body.ok_or_else(|| fail("an operation has no `body`"))?;
-                let label = field("name").or(field("id")).unwrap_or("(unnamed)");
-                self.add(body, label, place, false, schema)?;
-            }
-            return Ok(());
-        }
-        for (id, body) in json.as_object().ok_or_else(|| fail("it is no object"))? {
-            let body = body.as_str();
-            let body = body.ok_or_else(|| fail(&format!("the document of `{id}` is no text")))?;
-            self.add(body, id, place, false, schema)?;
+        })?;
+        for entry in entries {
+            let label = entry.name.as_deref().unwrap_or(&entry.id);
+            self.document(&entry.text, label, place, schema)?;
         }
         Ok(())
     }
 }
 
-fn list(folder: &Path, out: &mut Vec<PathBuf>) -> Result<(), Refused> {
-    let mut open = vec![(folder.to_path_buf(), 0)];
-    while let Some((folder, depth)) = open.pop() {
-        let fail = |error: std::io::Error| {
-            unreadable(
-                format!("cannot read the folder `{}`: {error}", folder.display()),
-                "check the path",
-            )
-        };
-        for entry in fs::read_dir(&folder).map_err(fail)? {
-            let entry = entry.map_err(fail)?;
-            let path = entry.path();
-            // Links are followed to files, not to folders: they could lead in circles.
-            if entry.file_type().map_err(fail)?.is_dir() {
-                if depth < FOLDER_DEPTH_MAX {
-                    open.push((path, depth + 1));
-                }
-            } else if matches!(
-                path.extension().and_then(|e| e.to_str()),
-                Some("graphql" | "gql" | "json")
-            ) {
-                out.push(path);
-            }
+fn parsed(text: &str, place: &str) -> Result<Document, Refused> {
+    let parsed = parse(text, SourceId(0), &Limits::default());
+    let Some(mut error) = parsed.errors.into_iter().next() else {
+        return Ok(parsed.document);
+    };
+    let mut refused = Refused::default();
+    refused.sources.add(place, text);
+    error.help = error.help.or(Some("correct the document".into()));
+    refused.diagnostics.push(error);
+    Err(refused)
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "json")
+}
+
+/// Whether a JSON text of a folder may be a manifest: whether any string of it looks like a document. Other JSON files are
+/// part of most front ends.
+fn may_hold_operations(text: &str) -> bool {
+    const WORDS: [&str; 4] = ["query", "mutation", "subscription", "fragment"];
+    let is_document = |text: &str| {
+        let begins = |word: &&str| text.trim_start().starts_with(word);
+        (text.contains('{') && WORDS.iter().any(|word| begins(&word))) || form(text).is_some()
+    };
+    let text = text.trim_start_matches('\u{feff}');
+    let Ok(json) = serde_json::from_str::<Value>(text) else {
+        // It cannot be read, so it may be a manifest that is cut off.
+        return WORDS[..3].iter().any(|word| text.contains(word));
+    };
+    let mut open = vec![&json];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) if is_document(text) => return true,
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => open.extend(members.values()),
+            _ => {}
         }
     }
-    out.sort();
-    Ok(())
+    false
 }
 
 /// What a document needs of a schema:

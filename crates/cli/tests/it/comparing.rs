@@ -99,7 +99,7 @@ fn a_check_knows_operations_waivers_deprecation_and_contracts() {
     let (code, stdout, stderr) = check(&[]);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert!(
-        stdout.contains("it may not go out") && stdout.contains("it was deprecated: use title"),
+        stdout.ends_with("check failed\n") && stdout.contains("it was deprecated: use title"),
         "{stdout}"
     );
 
@@ -118,7 +118,7 @@ fn a_check_knows_operations_waivers_deprecation_and_contracts() {
     assert_eq!(code, Some(0), "{stdout}");
     assert!(
         stdout.contains("no known operation meets it")
-            && stdout.contains("1 operations known, 0 of them broken"),
+            && stdout.contains("1 operation known, 0 broken, 0 not checked\ncheck passed"),
         "{stdout}"
     );
     let bad = file("bad.graphql", "query Mail { me { mail } }");
@@ -352,11 +352,145 @@ fn a_check_knows_exactly_what_operations_use_and_where() {
     for part in [
         "used by Mail (",
         "mail.graphql:3:5)",
-        "operation  Old is not valid before the change either",
-        "7 operations known, 2 of them broken, 1 not valid before",
+        "unchecked  Old: the baseline does not answer this operation: ",
+        "7 operations known, 2 broken, 1 not checked",
     ] {
         assert!(stdout.contains(part), "no {part} in\n{stdout}");
     }
+}
+
+/// Fragments in files of their own, several operations in a file, and what cannot be checked.
+#[test]
+fn a_check_reads_operations_as_the_other_commands_do() {
+    let (before, after) = before_and_after(
+        "check-fragments",
+        "type Query { me: User } type User { name: String email: String }",
+        "type Query { me: User } type User { name: String }",
+    );
+    let folder = fresh("check-fragments-operations");
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+    write("package.json", r#"{"dependencies": {"query-string": "9"}}"#);
+    write("fragment.graphql", "fragment F on User { name email }");
+    write("spread.ts", "const Q = gql`query Spread { me { ...F } }`;");
+    write(
+        "two.graphql",
+        "query Name { me { name } }\nquery Mail { me { email } }",
+    );
+    write("unnamed.graphql", "{ me { email } }");
+    let path = folder.to_string_lossy().into_owned();
+    let arguments = ["check", &after, "--baseline", &before, "--operations"];
+    let check = |more: &[&str]| run(&[&arguments[..], more].concat());
+
+    let (code, stdout, stderr) = check(&[&path]);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    for part in [
+        "fragment.graphql:1:27)",
+        "Mail (",
+        "two.graphql:2:19)",
+        "(unnamed) (",
+        "operation  Spread fails: ",
+        "4 operations known, 3 broken, 0 not checked\ncheck failed\n",
+    ] {
+        assert!(stdout.contains(part), "no {part} in\n{stdout}");
+    }
+    assert!(!stdout.contains("Name"), "{stdout}");
+
+    // Two paths are one body of documents.
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (fragment, spread) = (file("fragment.graphql"), file("spread.ts"));
+    let (code, stdout, _) = check(&[&fragment, "--operations", &spread]);
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(stdout.contains("1 operation known, 1 broken"), "{stdout}");
+
+    // A fragment that is nowhere, a file that cannot be read, a broken manifest, nothing at all.
+    let (code, stdout, stderr) = check(&[&spread]);
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    assert!(stderr.contains("UNKNOWN_FRAGMENT"), "{stderr}");
+    for (name, bytes, said) in [
+        (
+            "latin.graphql",
+            b"query L { me { name } } # \xff".as_slice(),
+            "latin.graphql",
+        ),
+        (
+            "cut.json",
+            br#"{"operations": [{"id": "1", "body": "query Me { me"#,
+            "is not a manifest",
+        ),
+        (
+            "odd.json",
+            br#"{"a": "query A { me { name } }", "b": 3}"#,
+            "`b` is not a string",
+        ),
+        (
+            "part.json",
+            br#"{"a": "query A { me { ", "b": "{ me { name } }"}"#,
+            "part.json",
+        ),
+    ] {
+        let folder = fresh(&format!("check-unreadable-{name}"));
+        fs::write(folder.join("fine.graphql"), "query Fine { me { name } }").unwrap();
+        fs::write(folder.join(name), bytes).unwrap();
+        let (code, stdout, stderr) = check(&[&folder.to_string_lossy()]);
+        assert_eq!(code, Some(3), "{name}: {stdout}{stderr}");
+        assert!(stderr.contains(said), "{name}: {stderr}");
+    }
+    let empty = fresh("check-no-operations");
+    fs::write(empty.join("schema.graphql"), "type Query { a: Int }").unwrap();
+    let (code, _, stderr) = check(&[&empty.to_string_lossy()]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("holds no operations"), "{stderr}");
+}
+
+#[test]
+fn a_check_does_not_pass_with_operations_that_it_cannot_check() {
+    let (before, after) = before_and_after(
+        "check-unchecked",
+        "type Query { me: String gone: String }",
+        "type Query { me: String }",
+    );
+    let folder = fresh("check-unchecked-operations");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    };
+    let old = file("old.graphql", "query Old { older }\nquery Me { me }");
+    let counted = file(
+        "counted.ndjson",
+        "{\"name\":\"Me\",\"operation\":\"query Me { me }\",\"requests\":1}\n{\"requests\":9}\n",
+    );
+    let nothing = file("nothing.ndjson", "\n");
+    let check = |more: &[&str]| {
+        let arguments = ["check", &after, "--baseline", &before];
+        run(&[&arguments[..], more].concat())
+    };
+    for (more, said) in [
+        (["--operations", &old], "unchecked  Old"),
+        (["--usage", &counted], "unchecked  9 requests"),
+    ] {
+        let (code, stdout, _) = check(&more);
+        assert_eq!(code, Some(1), "{stdout}");
+        assert!(stdout.contains(said), "{stdout}");
+        assert!(
+            stdout.contains("\ncheck failed (--allow-unchecked "),
+            "{stdout}"
+        );
+        let (_, stdout, _) = check(&[&more[..], &["--format", "github"]].concat());
+        assert!(
+            stdout.contains("::error title=OPERATION_INVALID::"),
+            "{stdout}"
+        );
+        let (code, stdout, _) = check(&[&more[..], &["--allow-unchecked"]].concat());
+        assert_eq!(code, Some(0), "{stdout}");
+        assert!(
+            stdout.contains(said) && stdout.contains("\ncheck passed\n"),
+            "{stdout}"
+        );
+    }
+    let (code, stdout, stderr) = check(&["--usage", &nothing]);
+    assert_eq!(code, Some(3), "{stdout}{stderr}");
+    assert!(stderr.contains("holds no operations"), "{stderr}");
 }
 
 #[test]
@@ -390,7 +524,8 @@ fn a_check_says_whom_a_change_hits_and_what_costs_more() {
     for said in [
         "Gone is asked by web 1: 7 requests, ios 1: 5 requests",
         "): 10 before, 30 after",
-        "2 operations known, 1 of them broken",
+        "2 operations known, 1 broken, 0 not checked",
+        "unchecked  9 requests whose operation the gateway did not record",
     ] {
         assert!(stdout.contains(said), "{said}: {stdout}");
     }

@@ -58,8 +58,13 @@ const DOCUMENTS: &[Row] = &[
     ),
     (
         documents::FILE_LEFT_OUT,
-        "A file is too large or cannot be read, and its operations are not found.",
-        "Do as the message says, or leave the file out by name.",
+        "A file is too large or cannot be read, so its operations are not known.",
+        "Do as the message says, or leave the file out by name: with `--exclude`, or in an `.ignore` file.",
+    ),
+    (
+        documents::TOO_MANY_OPERATIONS,
+        "The files have more operations than the command can take.",
+        "Name fewer folders, and run the command once for each.",
     ),
 ];
 
