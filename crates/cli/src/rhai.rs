@@ -1,6 +1,6 @@
 //! `ogive rhai`: looking at scripts before they are served.
 
-use std::{io::Write, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use ogive_script::{Limits, Program, check::check};
@@ -36,13 +36,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         terminal::remark(&format!("warning: {warning}"));
     }
     let unknown = check(&program)?;
-    let mut out = std::io::stdout().lock();
     for call in &unknown {
-        writeln!(out, "{}: `{}` {}", call.at, call.name, call.why)?;
+        terminal::print(&call.to_string());
     }
     if !unknown.is_empty() {
         bail!("{} of the calls and members are not offered", unknown.len());
     }
-    writeln!(out, "every call is offered")?;
+    terminal::print("every call is offered");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Which calls and members of scripts are not offered here.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use rhai::{AST, ASTNode, Expr, Stmt};
 
@@ -89,6 +89,29 @@ pub fn check(program: &Program) -> Result<Vec<Call>, ProgramError> {
     }
     Scripts::start(program, String::new)?;
     Ok(unknown.into_iter().collect())
+}
+
+/// Most calls that one message names.
+const NAMED_MAX: usize = 10;
+
+/// Refuses a program that [`check`] finds something in.
+pub fn require_offered(program: &Program) -> Result<(), ProgramError> {
+    let unknown = check(program)?;
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let named = unknown.iter().take(NAMED_MAX).map(Call::to_string);
+    let mut text = named.collect::<Vec<_>>().join("; ");
+    if unknown.len() > NAMED_MAX {
+        text.push_str(&format!("; and {} more", unknown.len() - NAMED_MAX));
+    }
+    Err(ProgramError(text))
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: `{}` {}", self.at, self.name, self.why)
+    }
 }
 
 /// Those of one file.

@@ -63,6 +63,36 @@ fn calls_that_are_not_offered_are_named_with_their_place() {
 }
 
 #[test]
+fn a_script_that_calls_what_is_not_offered_is_refused_everywhere() {
+    let path = folder().join("rhai-not-offered");
+    fs::create_dir_all(&path).unwrap();
+    let script = "fn supergraph_service(service) {\n  service.map_request(|request| {\n    if request.context.contains_key(\"a\") { }\n  });\n}\n";
+    fs::write(path.join("main.rhai"), script).unwrap();
+    let config = file(
+        "rhai-not-offered.yaml",
+        format!(
+            "listen: 127.0.0.1:0\nrhai: {{ scripts: '{}' }}\n",
+            path.display()
+        ),
+    );
+    let router = file(
+        "rhai-not-offered-router.yaml",
+        format!("rhai: {{ scripts: '{}' }}\n", path.display()),
+    );
+    let supergraph = demo("supergraph.graphql");
+    let wanted = "main.rhai, line 3, position 24: `contains_key` is not offered";
+    for arguments in [
+        &["config", "validate", &config][..],
+        &["config", "migrate", "--from", "apollo", &router],
+        &["serve", "-s", &supergraph, "-c", &config],
+    ] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!(code, Some(1), "{arguments:?}: {stdout}{stderr}");
+        assert!(stderr.contains(wanted), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
 fn scripts_that_keep_subscriptions_out_or_are_never_called_are_told() {
     let config = |name: &str, script: &str| {
         let path = folder().join(name);

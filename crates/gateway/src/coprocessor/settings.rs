@@ -13,7 +13,7 @@ use ogive_coprocessor::{
 use ogive_federation::Supergraph;
 use ogive_identity::CallerOptions;
 use ogive_schema::print::{PrintOptions, print};
-use ogive_script::{Limits, Program, ProgramError, Scripts};
+use ogive_script::{Limits, Program, ProgramError, Scripts, check::require_offered};
 use ogive_telemetry::Hook;
 use ogive_transport::{
     CircuitBreaker, ClientTls, ClientTlsOptions, EndpointError, Http2, SubgraphService,
@@ -140,7 +140,8 @@ impl CoprocessorSettings {
         Ok(Some(settings))
     }
 
-    /// The same with the scripts alone.
+    /// The same with the scripts alone. One that calls what is not offered is refused: every request that gets there would
+    /// fail.
     pub(crate) fn with_scripts(config: &Config) -> Result<Option<Self>, String> {
         let rhai = &config.rhai;
         let Some(folder) = &rhai.scripts else {
@@ -154,7 +155,7 @@ impl CoprocessorSettings {
         };
         let told = |error: ProgramError| format!("`rhai`: {error}");
         let program = Program::read(folder, &rhai.main, limits).map_err(told)?;
-        Scripts::start(&program, String::new).map_err(told)?;
+        require_offered(&program).map_err(told)?;
         let mut settings = Self::made(config).ok_or("`coprocessor` has an unknown stage")?;
         settings.program = Some(program);
         Ok(Some(settings))
@@ -181,9 +182,15 @@ impl CoprocessorSettings {
     pub(crate) fn notes(&self, has_subscriptions: bool) -> Vec<String> {
         let program = self.program.as_ref();
         let mut notes = program.map(Program::warnings).unwrap_or_default();
-        if !has_subscriptions {
-            return notes;
+        if has_subscriptions {
+            notes.extend(self.subscription_refusals());
         }
+        notes
+    }
+
+    /// Why every subscription is refused, if it is: each a sentence.
+    pub(crate) fn subscription_refusals(&self) -> Vec<String> {
+        let program = self.program.as_ref();
         let mut looking = Vec::new();
         for stage in [Stage::SubgraphRequest, Stage::SubgraphResponse] {
             if self.stages[stage as usize].is_some() {
@@ -203,8 +210,7 @@ impl CoprocessorSettings {
                 "every subscription is refused: {who}, and requests to subgraphs for subscriptions are not shown there"
             )
         });
-        notes.extend(refused);
-        notes
+        refused.collect()
     }
 
     /// Asks something in this process in place of the coprocessor.
