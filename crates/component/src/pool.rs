@@ -97,6 +97,16 @@ impl std::fmt::Debug for Pool {
     }
 }
 
+/// Components are compiled to machine code when they are loaded.
+const NOT_EXECUTABLE: &str = "the system does not let this process make memory executable, which every component needs: remove \
+     `MemoryDenyWriteExecute=yes` from the systemd unit and its drop-ins, or whatever else denies it";
+
+/// Whether the engine could not make what it compiled executable.
+fn is_denied(error: &wasmtime::Error) -> bool {
+    let mut causes = error.chain();
+    causes.any(|cause| cause.to_string().contains("memory executable"))
+}
+
 impl Pool {
     /// Compiles a component and starts one instance. Also at which stages it is called: those that are named, or else all
     /// that it has hooks for.
@@ -110,6 +120,9 @@ impl Pool {
             return Err("its file is no WebAssembly".to_owned());
         }
         let component = machine.compile(bytes).map_err(|error| {
+            if is_denied(&error) {
+                return NOT_EXECUTABLE.to_owned();
+            }
             format!("it is no component that can be compiled: {}", shown(&error))
         })?;
         let instances = machine.linker.instantiate_pre(&component);

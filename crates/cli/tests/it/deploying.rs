@@ -153,6 +153,23 @@ fn the_systemd_unit_fits_the_program() {
     assert!(seconds(&unit, "LimitNOFILE=").as_secs() > 2 * most);
 }
 
+/// Components need executable memory, so only the drop-in for gateways without them denies it.
+#[test]
+fn the_systemd_unit_lets_components_be_compiled() {
+    let settings = |name: &str| -> Vec<String> {
+        let text = read(name);
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(str::to_owned).collect()
+    };
+    let switch = "MemoryDenyWriteExecute";
+    let unit = settings("deploy/systemd/ogive.service");
+    assert!(!unit.iter().any(|line| line.starts_with(switch)));
+    // Filters of system calls could deny the same.
+    assert!(!unit.iter().any(|line| line.starts_with("SystemCallFilter")));
+    let drop_in = settings("deploy/systemd/deny-executable-memory.conf");
+    assert_eq!(drop_in, ["[Service]", "MemoryDenyWriteExecute=yes"]);
+}
+
 #[test]
 fn the_image_is_built_from_what_there_is() {
     let (image, manifest) = (read("deploy/Dockerfile"), read("Cargo.toml"));

@@ -8,6 +8,8 @@ mod callers;
 mod conditions;
 #[cfg(feature = "components")]
 mod decisions;
+#[cfg(all(feature = "components", target_os = "linux"))]
+mod executable_memory;
 #[cfg(feature = "components")]
 pub(crate) mod guest;
 #[cfg(feature = "components")]
