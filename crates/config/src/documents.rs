@@ -25,6 +25,9 @@ section! {
         pub require_id: bool = false,
         /// Whether what `mode` and `require_id` would refuse is served and logged instead.
         pub warn_only: bool = false,
+        /// Whether documents that are in no manifest are logged, each once, whether they are served or refused. `mode: log` and
+        /// `warn_only` log them in any case.
+        pub log_unknown: bool = false,
         /// Files, or folders of them: manifests of Apollo, of Cosmo, of Relay and Hive (a JSON object of id to document), or
         /// `ID.graphql`.
         pub local_manifests: Vec<String> = Vec::new(),
@@ -33,7 +36,7 @@ section! {
         /// Other rules for some clients, by the name they give (`telemetry.clients.name_headers`). Anybody can give any
         /// name: a rule may well ask for more than `mode`, and one that asks for less is for everybody.
         pub clients: Vec<DocumentClientRule> = Vec::new(),
-        /// Where documents go that no manifest lists, with `mode: log` or `warn_only`.
+        /// Where documents go that no manifest lists, with `log_unknown`, `mode: log` or `warn_only`.
         pub unknown: UnknownDocumentsOptions = UnknownDocumentsOptions::default(),
     }
 

@@ -46,6 +46,8 @@ pub enum Selector {
     ResponseStatus,
     /// `{ on_graphql_error: true }`: `true` if it has errors, else `false`.
     OnGraphqlError,
+    /// `{ is_primary_response: true }`: `true` for a whole response or its first part, `false` for later parts and events.
+    IsPrimaryResponse,
     /// `{ component: NAME }`: what that component of `plugins` says (`rate-key`).
     Component(String),
 }
@@ -238,7 +240,7 @@ const ANSWER: u32 = HOOK_RESPONSES | bits(&[P::RequestAttribute]);
 const SUBGRAPH_ANSWER: u32 = bits(&[P::SubgraphResponse, P::SubgraphAttribute]);
 
 /// Every selector.
-static SELECTORS: [Row; 15] = [
+static SELECTORS: [Row; 16] = [
     Row {
         words: &[("jwt_claim", ALL)],
         argument: Name(Selector::JwtClaim),
@@ -335,6 +337,18 @@ static SELECTORS: [Row; 15] = [
         )],
         argument: Flag("true", Selector::OnGraphqlError),
         doc: "`true` if the response has errors, else `false`",
+    },
+    Row {
+        words: &[(
+            "is_primary_response",
+            bits(&[
+                P::RouterResponse,
+                P::SupergraphResponse,
+                P::ExecutionResponse,
+            ]),
+        )],
+        argument: Flag("true", Selector::IsPrimaryResponse),
+        doc: "`true` for a whole response or the first part of one, `false` for later parts and for events",
     },
     Row {
         words: &[("component", bits(&[P::RateKey]))],

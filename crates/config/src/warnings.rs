@@ -108,6 +108,7 @@ impl Config {
         let (documents, cors) = (&self.persisted_queries, &self.cors);
         let any = documents.mode != crate::PersistedMode::Allow
             || documents.require_id
+            || documents.log_unknown
             || !documents.clients.is_empty()
             || !documents.sources.is_empty()
             || !documents.local_manifests.is_empty();
@@ -138,10 +139,11 @@ impl Config {
         notes.add(
             documents.unknown.file.is_some()
                 && !documents.warn_only
+                && !documents.log_unknown
                 && documents.mode != crate::PersistedMode::Log
                 && documents.clients.iter().all(|rule| rule.mode != crate::PersistedMode::Log),
-            "`persisted_queries.unknown` has no effect: nothing that is unknown is served and logged; set \
-             `persisted_queries.mode: log` or `persisted_queries.warn_only`",
+            "`persisted_queries.unknown` has no effect: unknown documents are not logged; set \
+             `persisted_queries.log_unknown`, `persisted_queries.mode: log` or `persisted_queries.warn_only`",
         );
         notes.add(
             cors.allow_any_origin && cors.allow_credentials && cors.policies.is_empty(),

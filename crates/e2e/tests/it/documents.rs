@@ -546,6 +546,38 @@ fn what_is_unknown_is_served_and_written_down() {
     }
 }
 
+#[test]
+fn what_is_refused_is_written_down_too() {
+    let folder = Folder::new(
+        "documents-log-unknown",
+        &[("m.json", r#"{"1":"query Known { __typename }"}"#)],
+    );
+    let (manifest, file) = (folder.0.join("m.json"), folder.0.join("unknown.json"));
+    for (options, is_asked_served, written) in [
+        ("mode: require, log_unknown: true", false, Some(1)),
+        ("mode: allow, log_unknown: true", true, Some(1)),
+        ("mode: require", false, None),
+    ] {
+        let _ = fs::remove_file(&file);
+        let graph = Graph::with(&format!(
+            "persisted_queries: {{ enabled: true, {options}, local_manifests: ['{}'], unknown: {{ file: '{}', interval: 20ms }} }}",
+            manifest.display(),
+            file.display()
+        ));
+        let ask = |text: &str| post_json(graph.address(), &json!({ "query": text }));
+        assert!(is_served(&ask("query Known{__typename}")));
+        let asked = ask("query A { a: __typename }");
+        assert_eq!(is_served(&asked), is_asked_served, "{}", asked.text());
+        if !is_asked_served {
+            assert_eq!(asked.codes(), ["QUERY_NOT_IN_SAFELIST"]);
+        }
+        drop(graph);
+        let entries = fs::read(&file).ok();
+        let entries = entries.map(|bytes| ogive_documents::manifest::read(&bytes, None).unwrap());
+        assert_eq!(entries.map(|entries| entries.len()), written, "{options}");
+    }
+}
+
 /// 1,000 ways to write a trusted document pass, and no other document does.
 #[test]
 fn however_it_is_written_it_passes_and_nothing_else_does() {

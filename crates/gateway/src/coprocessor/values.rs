@@ -105,6 +105,7 @@ impl Selected for StageValues<'_> {
             Selector::SubgraphName => message.service_name.map(Cow::Borrowed),
             Selector::ResponseStatus => Some(message.status_code?.to_string().into()),
             Selector::OnGraphqlError => Some(self.has_errors().to_string().into()),
+            Selector::IsPrimaryResponse => Some((!message.is_later_part).to_string().into()),
             // Only keys of rates name one.
             Selector::Component(_) => None,
             Selector::RequestHeader(_)

@@ -222,7 +222,7 @@ fn judge_text(
     client: Option<&str>,
 ) -> Result<(), RequestError> {
     let rule = trusted.rule(client);
-    if request.query.is_empty() || rule.mode == PersistedMode::Allow {
+    if request.query.is_empty() || (rule.mode == PersistedMode::Allow && !trusted.log_unknown) {
         return Ok(());
     }
     let known = trusted.documents().has(client, &request.query);
@@ -237,14 +237,17 @@ fn judge_text(
         ),
         _ => return Ok(()),
     };
-    if rule.mode == PersistedMode::Log || trusted.warn_only {
-        let why = if known {
-            "an operation is not asked for by its id"
-        } else {
-            "an operation is not in any manifest"
+    let is_served = rule.mode != PersistedMode::Require || trusted.warn_only;
+    if is_served || (trusted.log_unknown && !known) {
+        let why = match (known, is_served) {
+            (true, _) => "an operation is not asked for by its id",
+            (false, true) => "an operation is not in any manifest",
+            (false, false) => "an operation is refused, because it is not in any manifest",
         };
         let name = request.operation_name.as_deref();
         trusted.unknown().note(client, name, &request.query, why);
+    }
+    if is_served {
         return Ok(());
     }
     Err(RequestError::graphql(refusal.0, refusal.1))

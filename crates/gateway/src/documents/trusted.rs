@@ -36,6 +36,8 @@ pub struct Trusted {
     clients: FastMap<Box<str>, DocumentRule>,
     /// Whether what would be refused is served.
     pub(super) warn_only: bool,
+    /// Whether unknown documents are logged, served or not.
+    pub(super) log_unknown: bool,
     /// What files say.
     files: Vec<ManifestEntry>,
     pub(crate) sources: Vec<Arc<DocumentSource>>,
@@ -87,6 +89,7 @@ impl Trusted {
             },
             clients: rules.collect(),
             warn_only: persisted.warn_only,
+            log_unknown: persisted.log_unknown,
             files,
             sources,
             hive,
@@ -114,6 +117,7 @@ impl Trusted {
             || self.hive.iter().any(|hive| hive.client_name().is_some())
             || self.rule.mode == PersistedMode::Log
             || self.warn_only
+            || self.log_unknown
     }
     /// Whether a document that was let in may go on; `None`: whichever client asked.
     pub(super) fn still_admits(&self, text: &str, client: Option<&str>) -> bool {

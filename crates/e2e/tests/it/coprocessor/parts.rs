@@ -199,6 +199,23 @@ fn a_condition_on_the_head_is_judged_by_it_at_later_parts() {
 
 /// Nobody looks at bodies, and yet the first part has errors that somebody is to be told of.
 #[test]
+fn a_condition_can_name_the_first_part_or_the_later_ones() {
+    for (wanted, has_next) in [(true, true), (false, false)] {
+        for stage in ["supergraph", "execution", "router"] {
+            let coprocessor = playing(|_| json!({}));
+            let condition = format!("{{ eq: [{wanted}, {{ is_primary_response: true }}] }}");
+            let stages =
+                format!("{stage}: {{ response: {{ body: true, condition: {condition} }} }}");
+            let (graph, inventory) = with(&coprocessor, &stages);
+            parts(&graph, &inventory, OF_2022);
+            let messages = messages(&coprocessor);
+            assert_eq!(messages.len(), 1, "{stage} {wanted}");
+            assert_eq!(messages[0]["hasNext"], has_next, "{stage} {wanted}");
+        }
+    }
+}
+
+#[test]
 fn errors_of_the_first_part_count_where_only_they_are_asked_for() {
     let query = format!("{{ me {{ city }} {}", QUERY.trim_start_matches('{'));
     for (fields, expected) in [("Person.city", 1), ("Review.title", 0)] {
