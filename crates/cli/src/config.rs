@@ -46,7 +46,7 @@ enum Command {
     /// Reads Apollo Router's `router.yaml`, Hive Router's `router.config.yaml`, Grafbase Gateway's `grafbase.toml` and
     /// Cosmo Router's `config.yaml`. The report goes to standard error, the configuration to standard output or to a
     /// file. What protected the other gateway and cannot be brought over comes first in both, and makes the command
-    /// fail.
+    /// fail. Subscriptions that would all be refused do so, too.
     #[command(after_help = "Example: ogive config migrate router.yaml --output ogive.yaml")]
     Migrate {
         /// The other gateway's configuration
@@ -57,7 +57,7 @@ enum Command {
         /// Where to write ours; never replaces a file
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Succeed although protections are lost: for when they were looked at and are had in another way
+        /// Succeed although protections or subscriptions are lost: for when they were looked at and are had in another way
         #[arg(long)]
         accept_unsupported: bool,
         /// How to write the report
@@ -82,7 +82,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             };
             let notes = notes.into_iter().chain(GatewayOptions::notes_of(&config));
             let notes = notes.chain(warning);
-            for note in notes.chain(not_there(&config)) {
+            let absent: Vec<String> = not_there(&config).collect();
+            for note in notes.chain(absent.iter().cloned()) {
                 terminal::remark(&format!("warning: {note}"));
             }
             let names = environment::override_names();
@@ -91,7 +92,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             } else {
                 format!(", with {} of the environment", names.join(", "))
             };
-            terminal::print(&format!("{} is fine{with}", file.display()));
+            let unchecked = if absent.is_empty() {
+                ""
+            } else {
+                "; its supergraph was not checked"
+            };
+            terminal::print(&format!("{} is fine{with}{unchecked}", file.display()));
         }
         Command::Schema => terminal::print(ogive_config::schema::schema().trim_end()),
         Command::Defaults => terminal::print(ogive_config::schema::defaults().trim_end()),
@@ -102,20 +108,48 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             accept_unsupported,
             report,
         } => {
-            let migration = migrate(file, *from)?;
+            let mut migration = migrate(file, *from)?;
             write_out(&migration, output.as_deref())?;
-            let report = match report.as_str() {
-                "json" => migration.report_json(),
-                _ => migration.report_text(),
-            };
-            terminal::remark(report.trim_end());
-            load::migrated(output.as_deref(), &migration)?;
-            if migration.protections_lost() > 0 && !accept_unsupported {
+            let read = load::migrated(output.as_deref(), &migration);
+            let refused = GatewayOptions::subscription_refusals_of(&read.config);
+            for why in &refused {
+                migration.contradict("subscription", why);
+            }
+            let warnings = warnings(&read.config);
+            if report == "json" {
+                terminal::remark(&migration.report_json(&read.absent, &warnings));
+            } else {
+                terminal::remark(migration.report_text().trim_end());
+                listed("NOT HERE", &read.absent);
+                listed("WARNINGS", &warnings);
+            }
+            if let Some(error) = read.error {
+                terminal::remark("\nTHE RESULT CANNOT BE LOADED AS IT IS:");
+                return Err(error);
+            }
+            let is_less = migration.protections_lost() > 0 || !refused.is_empty();
+            if is_less && !accept_unsupported {
                 return Err(terminal::Found.into());
             }
         }
     }
     Ok(())
+}
+
+/// What does not do what it seems to.
+fn warnings(config: &Config) -> Vec<String> {
+    let notes = config.notes().into_iter();
+    notes.chain(GatewayOptions::notes_of(config)).collect()
+}
+
+/// Sentences below a heading, if there are any.
+fn listed(heading: &str, sentences: &[String]) {
+    for (index, sentence) in sentences.iter().enumerate() {
+        if index == 0 {
+            terminal::remark(&format!("\n{heading}:"));
+        }
+        terminal::remark(&format!("  {sentence}"));
+    }
 }
 
 /// What `ogive serve` would say of the supergraph that the configuration names, if it is here; an error if it would not serve

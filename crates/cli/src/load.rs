@@ -142,8 +142,18 @@ pub(crate) fn config_checked(path: &Path) -> Result<Config> {
     }
 }
 
-/// Whether a configuration that was brought over can be read here, as far as its values are here.
-pub(crate) fn migrated(output: Option<&Path>, migration: &Migration) -> Result<()> {
+/// What is known of a configuration that was brought over, as far as its values are here.
+pub(crate) struct Migrated {
+    /// The configuration, without what cannot be read.
+    pub(crate) config: Config,
+    /// Values, files and folders that are not here.
+    pub(crate) absent: Vec<String>,
+    /// Why it cannot be loaded.
+    pub(crate) error: Option<anyhow::Error>,
+}
+
+/// Reads a configuration that was brought over, and looks at everything it names.
+pub(crate) fn migrated(output: Option<&Path>, migration: &Migration) -> Migrated {
     let called = output.unwrap_or(Path::new("ogive.yaml"));
     let (sources, id) = source(called, &migration.yaml);
     let from = Expansion {
@@ -157,24 +167,15 @@ pub(crate) fn migrated(output: Option<&Path>, migration: &Migration) -> Result<(
     let unusable =
         unusable.filter_map(|problem| unusable_value(problem, &migration.yaml, id, &known, &[]));
     let (absent, unusable): (Vec<_>, Vec<_>) = unusable.partition(|one| is_absent(&one.message));
-    for (index, one) in read.missing.iter().chain(&absent).enumerate() {
-        if index == 0 {
-            terminal::remark("\nNOT HERE:");
-        }
-        terminal::remark(&format!("  {}", one.message));
-    }
+    let absent = read.missing.into_iter().chain(absent);
     let mut found = read.errors;
     found.extend(unusable);
-    if found.is_empty() {
-        return Ok(());
+    Migrated {
+        config: read.config,
+        absent: absent.map(|one| one.message).collect(),
+        error: (!found.is_empty())
+            .then(|| render_up_to(usize::MAX, found, &sources, "correct this place by hand")),
     }
-    terminal::remark("\nTHE RESULT CANNOT BE LOADED AS IT IS:");
-    Err(render_up_to(
-        usize::MAX,
-        found,
-        &sources,
-        "correct this place by hand",
-    ))
 }
 
 /// Whether a value cannot be used because a file is not there. It may be there where the gateway is served.

@@ -200,12 +200,13 @@ impl GatewayOptions {
     /// Notes of a configuration that is only looked at; nothing of hooks that cannot be used, which is an error of its own.
     pub fn notes_of(config: &Config) -> Vec<String> {
         let has_subscriptions = config.subscription.enabled;
-        // Nothing else is to be said of components, and compiling them takes long.
-        let plugins = has_subscriptions.then(|| plugins::load(config));
-        let plugins = plugins.unwrap_or_else(|| Ok(Vec::new()));
-        let hooks = plugins.and_then(|plugins| CoprocessorSettings::load(config, &plugins));
-        let hooks = hooks.ok().flatten();
-        hooks.map_or_else(Vec::new, |hooks| hooks.notes(has_subscriptions))
+        hooks_of(config).map_or_else(Vec::new, |hooks| hooks.notes(has_subscriptions))
+    }
+
+    /// Why a configuration that enables subscriptions refuses all of them: each a sentence.
+    pub fn subscription_refusals_of(config: &Config) -> Vec<String> {
+        let hooks = hooks_of(config).filter(|_| config.subscription.enabled);
+        hooks.map_or_else(Vec::new, |hooks| hooks.subscription_refusals())
     }
 
     /// The tables in which the rates of operations and subgraphs keep their keys.
@@ -315,4 +316,12 @@ impl GatewayOptions {
             dev_diagnostics: None,
         }
     }
+}
+
+/// The hooks of a configuration that is only looked at, if they can be used.
+fn hooks_of(config: &Config) -> Option<CoprocessorSettings> {
+    // Components matter to subscriptions alone, and compiling them takes long.
+    let plugins = config.subscription.enabled.then(|| plugins::load(config));
+    let plugins = plugins.unwrap_or_else(|| Ok(Vec::new())).ok()?;
+    CoprocessorSettings::load(config, &plugins).ok()?
 }

@@ -193,8 +193,9 @@ fn a_supergraph_that_is_not_there_yet_is_said() {
         "without-supergraph.yaml",
         "supergraph: { path: no-such.graphql }\n",
     );
-    let (code, _, err) = run(&["config", "validate", &config]);
+    let (code, out, err) = run(&["config", "validate", &config]);
     assert_eq!(code, Some(0));
+    assert!(out.ends_with("; its supergraph was not checked\n"), "{out}");
     assert!(
         err.contains("there is no file `no-such.graphql` here"),
         "{err}"

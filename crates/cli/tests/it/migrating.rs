@@ -158,3 +158,41 @@ fn a_result_that_cannot_be_loaded_is_said_whatever_is_accepted() {
     assert!(report.contains("THE RESULT CANNOT BE LOADED"), "{report}");
     assert!(report.contains("CONFIG_INVALID_VALUE"), "{report}");
 }
+
+/// Subscriptions are refused while something looks at requests to subgraphs: the report does not call them kept.
+#[test]
+fn subscriptions_that_would_be_refused_are_not_kept() {
+    let text = "subscription: { enabled: true }\n\
+                coprocessor: { url: 'http://127.0.0.1:1', subgraph: { all: { request: { headers: true } } } }\n";
+    let from = file("subscription-hook.yaml", text);
+    let migrate = |more: &[&str]| {
+        let arguments = ["config", "migrate", "--from", "apollo", &from];
+        run(&[&arguments[..], more].concat())
+    };
+    let (code, _, report) = migrate(&[]);
+    assert_eq!(code, Some(1), "{report}");
+    assert!(
+        report.starts_with("unsupported  subscription.enabled (every subscription is refused: "),
+        "{report}"
+    );
+    let (_, warnings) = report.split_once("\nWARNINGS:\n").expect(&report);
+    assert!(
+        warnings.contains("every subscription is refused"),
+        "{report}"
+    );
+    let (code, _, report) = migrate(&["--report", "json", "--accept-unsupported"]);
+    assert_eq!(code, Some(0), "{report}");
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["keys"][0]["verdict"], "unsupported");
+    assert!(report["warnings"][0].is_string());
+    // The same warning, wherever the result is looked at.
+    let other = file(
+        "documents-without-effect.yaml",
+        "persisted_queries: { safelist: { enabled: true } }\n",
+    );
+    let (_, _, report) = run(&["config", "migrate", "--from", "apollo", &other]);
+    assert!(
+        report.contains("`persisted_queries` has no effect"),
+        "{report}"
+    );
+}

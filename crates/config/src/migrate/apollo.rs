@@ -4,7 +4,7 @@ use super::{
     Format, attributes,
     convert::{address, duration, negated, percent, same, size, text_map, texts, whole},
     cors, headers,
-    nodes::{at, plain, scalar, text},
+    nodes::{at, dotted, is_on, plain, scalar, text},
     rates, redis,
     rules::{Rule, Walk, call, keep, no, to, unneeded, with},
     settings, signatures, subscriptions, telemetry, tokens,
@@ -257,8 +257,8 @@ pub(super) const RULES: &[Rule] = &[
         "persisted_queries.experimental_local_manifests",
         "persisted_queries.local_manifests",
     ),
-    call("persisted_queries.log_unknown", persisted_mode),
-    call("persisted_queries.safelist.enabled", persisted_mode),
+    keep("persisted_queries.log_unknown"),
+    call("persisted_queries.safelist.enabled", safelist),
     to(
         "persisted_queries.safelist.require_id",
         "persisted_queries.require_id",
@@ -591,6 +591,11 @@ pub(super) const RULES: &[Rule] = &[
     keep("demand_control.mode"),
     keep("demand_control.strategy.static_estimated.list_size"),
     keep("demand_control.strategy.static_estimated.max"),
+    with(
+        "demand_control.strategy.static_estimated.actual_cost_mode",
+        "demand_control.strategy.static_estimated.actual_cost_mode",
+        actual_cost_mode,
+    ),
     keep("demand_control.strategy.static_estimated.subgraph.all.max"),
     keep("demand_control.strategy.static_estimated.subgraph.all.list_size"),
     keep("demand_control.strategy.static_estimated.subgraph.subgraphs.*.max"),
@@ -671,17 +676,18 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
     }
 }
 
-/// Two switches there, one word here.
-fn persisted_mode(walk: &mut Walk<'_>, path: &[String], _: &Node) {
-    let mode = match (
-        walk.is_on("persisted_queries.safelist.enabled"),
-        walk.is_on("persisted_queries.log_unknown"),
-    ) {
-        (true, _) => "require",
-        (false, true) => "log",
-        (false, false) => "allow",
-    };
+/// A switch there, a word here.
+fn safelist(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let mode = if is_on(node) { "require" } else { "allow" };
     walk.put(path, "persisted_queries.mode", plain(mode), "");
+}
+
+/// Actual costs are those of whole responses here, where Apollo Router can also add up those of subgraphs.
+fn actual_cost_mode(format: Format, node: &Node) -> Result<Node, String> {
+    match scalar(node) {
+        Some("by_response_shape") => same(format, node),
+        _ => Err("actual costs are counted from the response: `by_response_shape`".to_owned()),
+    }
 }
 
 fn log_format(walk: &mut Walk<'_>, path: &[String], node: &Node) {
@@ -731,7 +737,7 @@ fn mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 /// Whether errors are shown, and which of their extensions. Extensions are those of all subgraphs here.
 fn shown(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     const EXTENSIONS: &str = "include_subgraph_errors.extensions";
-    let target = path.join(".");
+    let target = dotted(path);
     let Value::Map(entries) = &node.value else {
         match scalar(node) {
             Some("true") => {

@@ -53,6 +53,9 @@ pub(super) fn span(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
+/// Metrics of what operations cost, which have Apollo Router's names.
+const COSTS: [&str; 3] = ["cost.actual", "cost.delta", "cost.estimated"];
+
 /// What stands below `telemetry.instrumentation.instruments.STAGE`.
 pub(super) fn instruments(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let place = STAGES.iter().position(|stage| path[3] == *stage);
@@ -63,7 +66,12 @@ pub(super) fn instruments(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     for (key, value) in entries {
         let from = [path, std::slice::from_ref(&key.text)].concat();
         match (scalar(value), at(value, "attributes")) {
-            (Some("true"), _) if key.text == metric => walk.not_needed(&from, "it is there anyway"),
+            (Some("true"), _) if key.text == metric || COSTS.contains(&key.text.as_str()) => {
+                walk.not_needed(&from, "it is there anyway");
+            }
+            (Some("false"), _) if COSTS.contains(&key.text.as_str()) => {
+                walk.not_needed(&from, "metrics of costs are there with `demand_control`");
+            }
             (None, Some(attributes)) if key.text == metric => {
                 walk.others(&from, value, &["attributes"]);
                 let from = [&*from, &["attributes".to_owned()]].concat();

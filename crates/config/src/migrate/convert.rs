@@ -177,13 +177,15 @@ pub(super) fn text_map(format: Format, node: &Node) -> Result<Node, String> {
     };
     let mut out = map();
     for (key, value) in entries {
-        let value = match (&value.value, scalar(value)) {
-            // Apollo writes lists of values for headers.
-            (Value::List(items), _) => items.first().and_then(scalar),
-            (_, found) => found,
+        // Apollo writes lists of values for headers.
+        let value = match &value.value {
+            Value::List(items) if items.len() == 1 => &items[0],
+            _ => value,
         };
-        let value = value.ok_or_else(|| format!("`{}` has no single value", key.text))?;
-        set_key(&mut out, &key.text, text(environment(format, value)?));
+        let single = || format!("`{}` has no single value", key.text);
+        let value = same(format, value).ok().filter(|_| !value.is_null());
+        let value = value.as_ref().and_then(scalar).ok_or_else(single)?;
+        set_key(&mut out, &key.text, text(value));
     }
     Ok(out)
 }

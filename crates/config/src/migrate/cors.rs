@@ -169,7 +169,7 @@ pub(super) fn grafbase_list(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         walk.row(path, None, verdict, why);
         return;
     }
-    walk.try_put(path, target, same(walk.format, node))
+    walk.try_put(path, target, texts(walk.format, node))
 }
 
 fn any(node: &Node) -> bool {

@@ -4,7 +4,7 @@ use super::{
     Verdict, attributes,
     convert::{address, brokers, duration, negated, same, size, texts},
     cors, costs, headers,
-    nodes::{at, is_on, one, plain, scalar, text},
+    nodes::{at, dotted, is_on, one, plain, scalar, text},
     rates, redis,
     rules::{Rule, Walk, bound, call, gate, no, noted, to, unneeded, with},
     section::{Entry, defaults, section},
@@ -584,7 +584,7 @@ fn router_response(walk: &mut Walk<'_>, path: &[String], _: &Node) {
 
 /// Zero is Go's word for "as the library does".
 fn idle(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let mut target = path[..path.len() - 1].join(".");
+    let mut target = dotted(&path[..path.len() - 1]);
     target.push_str(".pool_idle_timeout");
     match (scalar(node), duration(walk.format, node)) {
         (Some("0s" | "0"), _) => walk.not_needed(path, "the default holds"),

@@ -6,7 +6,7 @@ use super::{
     Format,
     convert::{same, texts},
     environment::{environment, expression},
-    nodes::{self, map, plain, scalar, set, text},
+    nodes::{self, dotted, keys, map, plain, scalar, set, text},
     rules::Walk,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 /// Apollo's and Hive's lists of `propagate`, `insert` and `remove`, which are ours but for what ours has not.
 pub(super) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let target = path.join(".");
+    let target = dotted(path);
     for (index, item) in listed(walk, path, node).iter().enumerate() {
         let mut at = path.to_vec();
         at.push(index.to_string());
@@ -41,7 +41,9 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
     };
     let foreign = entries.iter().find(|(key, value)| {
         // Ours has one way only for an inserted value, and no exceptions.
-        let fine = known.contains(&&*key.text) || (kind == "insert" && key.text == "algorithm");
+        let fine = known.contains(&&*key.text)
+            || (kind == "insert" && key.text == "algorithm")
+            || (walk.format == Format::Hive && kind == "propagate" && key.text == "exclude");
         !(fine || value.is_null())
     });
     let out = |walk: &mut Walk<'_>, why: &str| match kind {
@@ -79,6 +81,13 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
     let headers = match chosen(walk.format, kind, entries) {
         Ok(headers) => headers,
         Err(why) => return out(walk, &why),
+    };
+    let excluded = match get("exclude").filter(|node| !node.is_null()) {
+        Some(node) => match excluded(walk.format, node) {
+            Ok(patterns) => patterns,
+            Err(why) => return out(walk, &why),
+        },
+        None => Vec::new(),
     };
     // A default is that of all headers together.
     let several = headers.len() > 1;
@@ -118,10 +127,29 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
             let why = "rules take claims, names and versions of clients, and names and kinds of operations out of the context, and nothing else; the whole rule is left out";
             return out(walk, why);
         }
-        let kept =
-            !several && at.starts_with(&target.split('.').map(str::to_owned).collect::<Vec<_>>());
+        let kept = !several && at.starts_with(&keys(target));
         push(walk, &at, target, rule, kept);
     }
+    // Headers that are named are propagated whatever is excluded.
+    if get("matching").is_some_and(|node| !node.is_null()) {
+        at.push("exclude".to_owned());
+        for pattern in excluded {
+            let mut rule = map();
+            set(&mut rule, "remove.matching", text(pattern));
+            push(walk, &at, target, rule, false);
+            walk.note("removed again, also where an earlier rule wrote it");
+        }
+    }
+}
+
+/// Patterns of headers that are not propagated.
+fn excluded(format: Format, node: &Node) -> Result<Vec<String>, String> {
+    let patterns = texts(format, node)?;
+    let patterns = items(&patterns).iter().map(|pattern| {
+        let pattern = scalar(pattern).ok_or("it excludes headers in a way that is not known")?;
+        Ok(pattern.to_owned())
+    });
+    patterns.collect()
 }
 
 const SELECTORS: [&str; 2] = ["named", "matching"];
@@ -242,7 +270,7 @@ pub(super) fn claim(format: Format, expression: &str) -> Option<String> {
 
 /// Cosmo's lists of `{ op: propagate | set, ... }`.
 pub(super) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let target = path.join(".");
+    let target = dotted(path);
     for (index, item) in listed(walk, path, node).iter().enumerate() {
         let mut at = path.to_vec();
         at.push(index.to_string());

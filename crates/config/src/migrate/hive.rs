@@ -2,8 +2,8 @@
 
 use super::{
     convert::{duration, files, percent, same, seconds, size, text_map, texts},
-    cors, headers, masking,
-    nodes::{at, is_on, map, plain, scalar, set_key, text},
+    cors, headers, hive_urls, masking,
+    nodes::{at, dotted, is_on, list, map, plain, quoted, scalar, set_key, text},
     rules::{Rule, Walk, call, gate, keep, no, noted, off, to, unneeded, with},
     section::{Entry, defaults, section},
     settings, signatures, subscriptions, telemetry, tokens,
@@ -466,16 +466,34 @@ fn introspection(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
+/// A URL, or an expression that chooses one by what the request says.
 fn url(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let name = path.iter().rev().nth(1).cloned().unwrap_or_default();
-    match same(walk.format, node) {
-        Ok(value) => walk.put(path, &format!("override_subgraph_url.{name}"), value, ""),
-        Err(_) => walk.unsupported(path, EXPRESSIONS),
+    let always = format!("override_subgraph_url.{}", quoted(&name));
+    if let Ok(value) = same(walk.format, node) {
+        return walk.put(path, &always, value, "");
+    }
+    walk.others(path, node, &["expression"]);
+    let expression = at(node, "expression").and_then(scalar);
+    let Some(choice) = expression.and_then(hive_urls::choice) else {
+        let why = "expressions choose a URL by `if`, `==`, `!=`, `&&` and `||` of headers, claims and operations, \
+                   or have no counterpart: see `override_subgraph_urls`";
+        return walk.unsupported(path, why);
+    };
+    let has_rules = !choice.rules.is_empty();
+    if has_rules {
+        let rules = format!("override_subgraph_urls.{}", quoted(&name));
+        walk.put(path, &rules, list(choice.rules), "");
+    }
+    match choice.otherwise {
+        Some(url) => walk.put(path, &always, text(url), ""),
+        None if !has_rules => walk.not_needed(path, "the URL of the supergraph is the default"),
+        None => {}
     }
 }
 
 fn only_http2(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let mut target = path[..path.len() - 1].join(".");
+    let mut target = dotted(&path[..path.len() - 1]);
     target.push_str(".http2");
     match scalar(node) {
         Some("true") => walk.put(path, &target, plain("http2only"), ""),

@@ -335,10 +335,10 @@ fn attributes_keep_saying_what_they_say() {
     assert!(telemetry.access_log.enabled);
     let at = |rest: &str| note(&migration, &format!("telemetry.instrumentation.{rest}"));
     let verdicts = [
-        at("spans.router.attributes.http.request.method").0,
+        at("spans.router.attributes.\"http.request.method\"").0,
         at("spans.router.attributes.secret").0,
         at("spans.subgraph.attributes.b").0,
-        at("instruments.router.http.server.active_requests").0,
+        at("instruments.router.\"http.server.active_requests\"").0,
     ];
     assert_eq!(
         verdicts,
@@ -390,10 +390,10 @@ fn attributes_that_cannot_be_are_named_as_lost() {
             Format::Apollo,
             apollo,
             &[
-                "telemetry.instrumentation.instruments.router.http.server.request.duration.attributes.le",
-                "telemetry.instrumentation.instruments.router.http.server.request.duration.attributes.a b",
-                "telemetry.instrumentation.instruments.router.http.server.request.duration.attributes.http_response_status_code",
-                "telemetry.instrumentation.instruments.router.http.server.request.duration.attributes.__a",
+                r#"telemetry.instrumentation.instruments.router."http.server.request.duration".attributes.le"#,
+                r#"telemetry.instrumentation.instruments.router."http.server.request.duration".attributes.a b"#,
+                r#"telemetry.instrumentation.instruments.router."http.server.request.duration".attributes.http_response_status_code"#,
+                r#"telemetry.instrumentation.instruments.router."http.server.request.duration".attributes.__a"#,
                 "telemetry.instrumentation.spans.router.attributes.entry",
                 "telemetry.instrumentation.events.router.request.attributes.status",
             ][..],
@@ -444,4 +444,197 @@ fn conditions_of_stages_keep_holding() {
         Some(2)
     );
     assert!(stage.headers);
+}
+
+/// Keys that are called `x`, or have dots in them, in every format.
+#[test]
+fn entries_are_kept_whatever_they_are_called() {
+    let grafbase = "[subgraphs.x.rate_limit]\nlimit = 5\nduration = '1s'\n[subgraphs.y]\nurl = 'http://y'\n\
+                    [subgraphs.'a.b'.rate_limit]\nlimit = 6\nduration = '1s'\n";
+    let migration = migrated(Format::Grafbase, grafbase);
+    let config = loaded(&migration);
+    let names: Vec<&str> = config
+        .traffic_shaping
+        .subgraphs
+        .iter()
+        .filter(|(_, options)| !options.rate_limits.is_empty())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(names, ["a.b", "x"], "{}", migration.report_text());
+
+    let hive = "override_labels: { x: true, beta: false, a.b: true }\n\
+                override_subgraph_urls: { subgraphs: { a.b: { url: 'http://a' }, x: { url: 'http://x' } } }\n\
+                subscriptions: { enabled: true, websocket: { subgraphs: { a.b: { path: /ws } } } }\n\
+                error_masking: { all: { enabled: true }, subgraphs: { a.b: { enabled: false } } }";
+    let config = loaded(&migrated(Format::Hive, hive));
+    assert_eq!(config.override_labels.labels.len(), 3);
+    let urls: Vec<&String> = config.override_subgraph_url.keys().collect();
+    assert_eq!(urls, ["a.b", "x"]);
+    let passthrough = &config.subscription.mode.passthrough.subgraphs;
+    assert!(passthrough.contains_key("a.b"));
+    assert!(config.include_subgraph_errors.subgraphs.contains_key("a.b"));
+
+    let apollo = "override_subgraph_url: { a.b: 'http://a' }\n\
+                  headers: { subgraphs: { a.b: { request: [ { propagate: { named: x-a } } ] } } }\n\
+                  traffic_shaping: { subgraphs: { a.b: { timeout: 3s, experimental_retry: { retry_mutations: false } } } }\n\
+                  telemetry: { exporters: { tracing: { common: { resource: { x: one, deployment.environment: two } } } } }\n\
+                  persisted_queries: { enabled: false }";
+    let migration = migrated(Format::Apollo, apollo);
+    let config = loaded(&migration);
+    assert!(config.override_subgraph_url.contains_key("a.b"));
+    assert_eq!(config.request_header_rules("a.b").count(), 1);
+    assert!(config.traffic_shaping.subgraphs.contains_key("a.b"));
+    assert_eq!(config.telemetry.resource.len(), 2);
+    assert_eq!(
+        note(&migration, "override_subgraph_url.\"a.b\"").0,
+        Verdict::Kept
+    );
+    // A key with a dot is not the key below another one.
+    let migration = migrated(
+        Format::Apollo,
+        "limits: { max_depth: 3 }\nlimits.max_depth: 4",
+    );
+    assert_eq!(loaded(&migration).limits.max_depth, Some(3));
+    assert!(note(&migration, "\"limits.max_depth\"").0 == Verdict::Unsupported);
+}
+
+#[test]
+fn costs_and_logged_documents_of_apollo_router_are_kept() {
+    let apollo = "demand_control: { enabled: true, mode: measure, strategy: { static_estimated: { list_size: 10, max: 1000, \
+                  actual_cost_mode: by_response_shape } } }\n\
+                  persisted_queries: { enabled: true, log_unknown: true, safelist: { enabled: true }, local_manifests: [a.json] }\n\
+                  coprocessor: { url: 'http://127.0.0.1:1', supergraph: { response: { \
+                  condition: { eq: [ true, { is_primary_response: true } ] }, body: true } } }\n\
+                  telemetry: { instrumentation: { instruments: { supergraph: { cost.estimated: true, cost.actual: true, \
+                  cost.delta: { attributes: { a: { request_header: x-a } } } } } } }";
+    let migration = migrated(Format::Apollo, apollo);
+    assert_eq!(
+        migration.protections_lost(),
+        0,
+        "{}",
+        migration.report_text()
+    );
+    let config = loaded(&migration);
+    let estimated = &config.demand_control.strategy.static_estimated;
+    assert_eq!(
+        estimated.actual_cost_mode,
+        Some(crate::ActualCostMode::ByResponseShape)
+    );
+    assert!(config.persisted_queries.log_unknown);
+    assert_eq!(config.persisted_queries.mode, crate::PersistedMode::Require);
+    assert!(config.coprocessor.supergraph.response.0.condition.is_some());
+    let metric = |name: &str| {
+        let from = format!("telemetry.instrumentation.instruments.supergraph.\"{name}\"");
+        note(&migration, &from).0
+    };
+    assert_eq!(metric("cost.estimated"), Verdict::NotNeeded);
+    assert_eq!(metric("cost.actual"), Verdict::NotNeeded);
+    assert_eq!(metric("cost.delta"), Verdict::Unsupported);
+    // What sums up the costs of subgraphs is counted in another way.
+    let by_subgraph = apollo.replace("by_response_shape", "by_subgraph");
+    assert_eq!(migrated(Format::Apollo, &by_subgraph).protections_lost(), 1);
+}
+
+#[test]
+fn headers_and_urls_of_hive_router_keep_their_exceptions() {
+    let hive = "headers: { all: { request: [ { propagate: { matching: '^x-.*', exclude: ['^x-internal-.*', x-secret] } } ] } }\n\
+                override_subgraph_urls: { products: { url: { expression: 'if .request.headers.\"x-stage\" == \"canary\" \
+                { \"http://canary\" } else { .default }' } }, reviews: { url: { expression: .default } }, \
+                users: { url: { expression: 'exists(.request)' } } }";
+    let migration = migrated(Format::Hive, hive);
+    let config = loaded(&migration);
+    let rules: Vec<&HeaderRule> = config.request_header_rules("any").collect();
+    let [
+        HeaderRule::Propagate { .. },
+        HeaderRule::Remove(_),
+        HeaderRule::Remove(_),
+    ] = rules[..]
+    else {
+        panic!("{rules:?}");
+    };
+    assert_eq!(config.subgraph_urls("products").count(), 1);
+    assert_eq!(config.subgraph_urls("reviews").count(), 0);
+    assert_eq!(
+        note(&migration, "override_subgraph_urls.reviews.url").0,
+        Verdict::NotNeeded
+    );
+    assert_eq!(
+        note(&migration, "override_subgraph_urls.users.url").0,
+        Verdict::Unsupported
+    );
+}
+
+/// The report begins with what needs work, and fits a terminal.
+#[test]
+fn what_is_unsupported_comes_first_and_lines_are_short() {
+    let sample = include_str!("../../tests/migrate/apollo.yaml");
+    let text = migrated(Format::Apollo, sample).report_text();
+    let long = text.lines().find(|line| line.chars().count() > 120);
+    assert_eq!(long, None);
+    let verdicts = text.lines().filter_map(|line| line.split("  ").next());
+    let is_unsupported: Vec<bool> = verdicts
+        .filter(|word| ["kept", "renamed", "added", "not needed", "unsupported"].contains(word))
+        .map(|word| word == "unsupported")
+        .collect();
+    let first_other = is_unsupported.iter().position(|unsupported| !unsupported);
+    let last = is_unsupported.iter().rposition(|unsupported| *unsupported);
+    assert!(last < first_other, "{text}");
+    assert!(last.is_some_and(|last| last > 1), "{text}");
+}
+
+#[test]
+fn aliases_stand_for_what_is_written_elsewhere() {
+    let hive = "limits: { max_depth: &deep { n: 7 }, max_aliases: *deep }\n\
+                traffic_shaping: { all: { circuit_breaker: &breaker { enabled: true, volume_threshold: 5 } }, \
+                subgraphs: { a: { circuit_breaker: *breaker } } }";
+    let config = loaded(&migrated(Format::Hive, hive));
+    assert_eq!(config.limits.max_depth, Some(7));
+    assert_eq!(config.limits.max_aliases, Some(7));
+    assert!(
+        config.traffic_shaping.subgraphs["a"]
+            .circuit_breaker
+            .is_some()
+    );
+    // Aliases that expand without bound, or contain themselves, are refused.
+    let mut bomb = "a0: &a0 [x, x]\n".to_owned();
+    for level in 1..40 {
+        let below = level - 1;
+        bomb.push_str(&format!("a{level}: &a{level} [*a{below}, *a{below}]\n"));
+    }
+    for text in [bomb.as_str(), "a: &a [*a]"] {
+        assert!(migrate(SourceId(0), text, Format::Hive).is_err());
+    }
+}
+
+/// Where a value comes from the environment, it is kept, and checked when the result is loaded.
+#[test]
+fn key_sets_and_resources_may_come_from_the_environment() {
+    let apollo = "authentication: { router: { jwt: { jwks: [ { url: '${env.KEYS:-http://127.0.0.1:9100/jwks.json}' } ] } } }";
+    let migration = migrated(Format::Apollo, apollo);
+    assert_eq!(
+        migration.protections_lost(),
+        0,
+        "{}",
+        migration.report_text()
+    );
+    assert!(
+        migration
+            .yaml
+            .contains("${env.KEYS:-http://127.0.0.1:9100/jwks.json}")
+    );
+    let hive = "telemetry: { resource: { attributes: { deployment.environment: { expression: 'env(\"A\", \"prod\")' } } } }";
+    let config = loaded(&migrated(Format::Hive, hive));
+    assert_eq!(config.telemetry.resource["deployment.environment"], "1");
+    let grafbase = "[cors]\nallow_origins = 'https://a.example'\nexpose_headers = 'x-request-id'";
+    let config = loaded(&migrated(Format::Grafbase, grafbase));
+    assert_eq!(config.cors.expose_headers.len(), 1);
+    // A list of values is not cut to its first.
+    let apollo = "telemetry: { exporters: { tracing: { otlp: { enabled: true, http: { headers: { x-a: [one, two] } } } } } }";
+    let migration = migrated(Format::Apollo, apollo);
+    assert_eq!(
+        migration.count(Verdict::Unsupported),
+        1,
+        "{}",
+        migration.report_text()
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::{
     convert::same,
-    nodes::{at, list, plain, scalar},
+    nodes::{at, list, plain, quoted, scalar},
     rules::Walk,
 };
 use crate::tree::{Node, Value};
@@ -45,7 +45,7 @@ pub(super) fn masking(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             ("subgraphs", Value::Map(subgraphs)) => {
                 for (name, value) in subgraphs {
                     let from = [&*from, std::slice::from_ref(&name.text)].concat();
-                    let target = format!("{SHOWN}.subgraphs.{}", name.text);
+                    let target = format!("{SHOWN}.subgraphs.{}", quoted(&name.text));
                     shows |= masks(walk, &from, value, &target);
                 }
             }

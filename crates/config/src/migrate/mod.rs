@@ -21,6 +21,7 @@ mod grafbase_tokens;
 mod headers;
 mod hive;
 mod hive_documents;
+mod hive_urls;
 mod masking;
 mod nodes;
 mod protections;
@@ -92,7 +93,8 @@ pub struct Migration {
     pub format: Format,
     /// The text of `ogive.yaml`.
     pub yaml: String,
-    /// A line per key: protections that are lost, then all others in the order of the file, then what was added.
+    /// A row per key: protections that are lost, then what else is unsupported, then all others in the order of the file,
+    /// then what was added.
     pub report: Vec<ReportRow>,
 }
 
@@ -175,7 +177,7 @@ pub fn migrate(
                 return errors.finish(()).map(|()| Migration::empty(format));
             }
         },
-        _ => match yaml::parse(text, &mut errors) {
+        _ => match yaml::parse_with_aliases(text, &mut errors) {
             Some(root) => root,
             None => return errors.finish(()).map(|()| Migration::empty(format)),
         },
@@ -205,7 +207,7 @@ fn walked(format: Format, root: &Node) -> Migration {
     finish(&mut walk);
     let (tree, mut report, mut lost) = walk.done();
     moved.name(&mut report, &mut lost);
-    report.sort_by_key(|row| !row.protection);
+    sort(&mut report);
     let yaml = format!(
         "# From a configuration of {}.\n{}{}",
         format.product(),
@@ -219,7 +221,24 @@ fn walked(format: Format, root: &Node) -> Migration {
     }
 }
 
+/// What needs work comes first.
+fn sort(report: &mut [ReportRow]) {
+    report.sort_by_key(|row| (!row.protection, row.verdict != Verdict::Unsupported));
+}
+
 impl Migration {
+    /// Says that what was brought to a section has no effect there, because of something else in the result.
+    pub fn contradict(&mut self, section: &str, why: &str) {
+        for row in &mut self.report {
+            let to = row.to.as_deref().unwrap_or_default();
+            let rest = to.strip_prefix(section);
+            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+                row.verdict = Verdict::Unsupported;
+                why.clone_into(&mut row.note);
+            }
+        }
+        sort(&mut self.report);
+    }
     /// The result as far as it can be read. Diagnostics point into `source_id`, whose text must be `yaml`.
     pub fn loaded(&self, source_id: SourceId, from: Expansion<'_>) -> MigratedConfig {
         let (config, found) = load_whole(source_id, &self.yaml, from, &[]);

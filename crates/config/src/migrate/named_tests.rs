@@ -2,7 +2,11 @@
 
 use std::{fs, path::PathBuf};
 
-use super::{Format, Migration, Verdict, convert, nodes::plain, walked};
+use super::{
+    Format, Migration, Verdict, convert,
+    nodes::{dotted, plain},
+    walked,
+};
 use crate::{
     SourceId,
     decode::Errors,
@@ -91,7 +95,7 @@ fn with_unknown(root: &Node, path: &[String]) -> Option<Node> {
 
 /// Whether the key is named, or brought over as a name of the operator's, or stands in a section that is named as a whole.
 fn is_named(migration: &Migration, path: &[String]) -> bool {
-    let path = path.join(".");
+    let path = dotted(path);
     let is_above = |from: &str| {
         let rest = path.strip_prefix(from);
         !from.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

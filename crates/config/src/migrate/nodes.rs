@@ -1,5 +1,7 @@
 //! Nodes of the foreign tree and of ours: found, read, made and written.
 
+use std::borrow::Cow;
+
 use ogive_base::Span;
 
 use crate::tree::{Key, Node, Value};
@@ -21,19 +23,49 @@ pub(super) fn found<'n>(root: &'n Node, path: &[String]) -> Option<&'n Node> {
     })
 }
 
+/// A path as one text: dots part its keys. A key with a dot of its own is quoted, as in `subgraphs."a.b".timeout`.
+pub(super) fn dotted(path: &[impl AsRef<str>]) -> String {
+    let keys: Vec<Cow<'_, str>> = path.iter().map(|key| quoted(key.as_ref())).collect();
+    keys.join(".")
+}
+
+/// A key as it stands in a path.
+pub(super) fn quoted(key: &str) -> Cow<'_, str> {
+    if !key.contains(['.', '"']) {
+        return Cow::Borrowed(key);
+    }
+    Cow::Owned(format!(
+        "\"{}\"",
+        key.replace('\\', "\\\\").replace('"', "\\\"")
+    ))
+}
+
+/// The keys of a path.
+pub(super) fn keys(path: &str) -> Vec<String> {
+    let (mut keys, mut key) = (Vec::new(), String::new());
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for c in path.chars() {
+        match c {
+            _ if std::mem::take(&mut is_escaped) => key.push(c),
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            '.' if !is_quoted => keys.push(std::mem::take(&mut key)),
+            _ => key.push(c),
+        }
+    }
+    keys.push(key);
+    keys
+}
+
 /// The node at a path.
 pub(super) fn at<'n>(root: &'n Node, path: &str) -> Option<&'n Node> {
-    let mut node = root;
-    for part in path.split('.') {
+    keys(path).iter().try_fold(root, |node, part| {
         let Value::Map(entries) = &node.value else {
             return None;
         };
-        node = entries
-            .iter()
-            .find(|(k, _)| k.text == part)
-            .map(|(_, n)| n)?;
-    }
-    Some(node)
+        let found = entries.iter().find(|(key, _)| key.text == *part);
+        found.map(|(_, node)| node)
+    })
 }
 
 /// A scalar's text.
@@ -79,10 +111,10 @@ fn node(value: Value) -> Node {
 
 /// Writes a value at a path, making the mappings on the way.
 pub(super) fn set(root: &mut Node, path: &str, value: Node) {
-    set_path(root, path.split('.'), value);
+    set_path(root, keys(path).iter().map(String::as_str), value);
 }
 
-/// The same by keys that may have dots in them.
+/// Writes a value at a path, making the mappings on the way.
 pub(super) fn set_path<'p>(root: &mut Node, path: impl IntoIterator<Item = &'p str>, value: Node) {
     let mut place = root;
     for part in path {
@@ -106,26 +138,60 @@ pub(super) fn set_path<'p>(root: &mut Node, path: impl IntoIterator<Item = &'p s
     *place = value;
 }
 
+/// Writes a value under one key, which may hold dots.
+pub(super) fn set_key(root: &mut Node, key: &str, value: Node) {
+    set_path(root, [key], value);
+}
+
 /// The node at a path, to be written.
 pub(super) fn get_mut<'t>(root: &'t mut Node, path: &str) -> Option<&'t mut Node> {
     let mut place = root;
-    for part in path.split('.') {
+    for part in keys(path) {
         let Value::Map(entries) = &mut place.value else {
             return None;
         };
-        place = entries
-            .iter_mut()
-            .find(|(k, _)| k.text == part)
-            .map(|(_, n)| n)?;
+        let found = entries.iter_mut().find(|(key, _)| key.text == part);
+        place = found.map(|(_, node)| node)?;
     }
     Some(place)
 }
-/// Like `set`, for a key that may hold dots.
-pub(super) fn set_key(root: &mut Node, key: &str, value: Node) {
-    set(root, "x", value);
-    if let Value::Map(entries) = &mut root.value
-        && let Some((last, _)) = entries.iter_mut().find(|(k, _)| k.text == "x")
-    {
-        key.clone_into(&mut last.text);
+
+/// Takes an entry away from a path, and gives it.
+pub(super) fn take(root: &mut Node, path: &str) -> Option<(Key, Node)> {
+    let mut above = keys(path);
+    let last = above.pop()?;
+    let section = match above.as_slice() {
+        [] => root,
+        above => get_mut(root, &dotted(above))?,
+    };
+    let Value::Map(entries) = &mut section.value else {
+        return None;
+    };
+    let place = entries.iter().position(|(key, _)| key.text == last)?;
+    Some(entries.remove(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_as_it_is_written() {
+        for path in [
+            &["a", "b"][..],
+            &["x"],
+            &["a.b", "", "x"],
+            &["\"", "a\\", "a\\.\"b"],
+            &["${env.A}"],
+        ] {
+            assert_eq!(keys(&dotted(path)), path);
+            let mut root = map();
+            set(&mut root, &dotted(path), text("value"));
+            set(&mut root, "other.x", text("other"));
+            assert_eq!(at(&root, &dotted(path)).and_then(scalar), Some("value"));
+            assert!(take(&mut root, &dotted(path)).is_some());
+            assert!(get_mut(&mut root, &dotted(path)).is_none());
+        }
+        assert_eq!(dotted(&["subgraphs", "a.b"]), "subgraphs.\"a.b\"");
     }
 }

@@ -4,7 +4,7 @@ use super::{
     Verdict,
     convert::{duration, same},
     headers,
-    nodes::{at, is_on, map, one, plain, scalar, set, text},
+    nodes::{at, dotted, is_on, map, one, plain, quoted, scalar, set, text},
     redis,
     rules::Walk,
     tokens,
@@ -19,7 +19,7 @@ const NAME: &str = "subgraph";
 pub(super) fn of_subgraph(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let target = match path {
         [_, all, _] if all == "all" => "traffic_shaping.all.rate_limits".to_owned(),
-        [.., name, _] => format!("traffic_shaping.subgraphs.{name}.rate_limits"),
+        [.., name, _] => format!("traffic_shaping.subgraphs.{}.rate_limits", quoted(name)),
         _ => return walk.unsupported(path, "it is of no subgraph"),
     };
     let Value::Map(entries) = &node.value else {
@@ -130,7 +130,7 @@ pub(super) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn simple_rate(walk: &Walk<'_>, path: &[String], node: &Node) -> Option<Node> {
     let strategy = at(node, "simple_strategy")?;
     let mut rate = map();
-    set(&mut rate, "name", text(path.join(".")));
+    set(&mut rate, "name", text(dotted(path)));
     set(
         &mut rate,
         "capacity",

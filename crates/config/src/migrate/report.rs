@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Format, Lost, Migration, Verdict, nodes, write};
+use super::{Format, Lost, Migration, ReportRow, Verdict, nodes, write};
 use crate::schema::quoted;
 
 /// Most lines of a lost protection that are repeated in the result.
@@ -59,6 +59,40 @@ impl Verdict {
     }
 }
 
+/// Columns that a line takes, unless a word is longer.
+const COLUMNS: usize = 120;
+/// Where keys and notes begin.
+const INDENT: usize = 13;
+
+/// One key: its verdict, where it is from and goes to, and a note, which has lines of its own where it is long.
+fn row_text(row: &ReportRow, out: &mut String) {
+    let keys = match (row.from.as_str(), row.to.as_deref()) {
+        (from, None) => from.to_owned(),
+        ("", Some(to)) => format!("-> {to}"),
+        (from, Some(to)) if from == to => from.to_owned(),
+        (from, Some(to)) => format!("{from} -> {to}"),
+    };
+    let note = match row.note.as_str() {
+        "" => String::new(),
+        note => format!("({note})"),
+    };
+    let mut line = format!("{:<INDENT$}", row.verdict.word());
+    let mut is_empty = true;
+    for word in keys.split(' ').chain(note.split_whitespace()) {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > COLUMNS {
+            let _ = writeln!(out, "{line}");
+            line = " ".repeat(INDENT + 2);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
 impl Migration {
     /// How many keys met that fate.
     pub fn count(&self, verdict: Verdict) -> usize {
@@ -70,9 +104,8 @@ impl Migration {
         self.report.iter().filter(|r| r.protection).count()
     }
 
-    /// Protections that are lost, then one line for each other key, then the counts.
+    /// Protections that are lost, then what else is unsupported, then all other keys, then the counts.
     pub fn report_text(&self) -> String {
-        let width = self.report.iter().map(|r| r.from.len()).max().unwrap_or(0);
         let mut out = String::new();
         let lost = self.protections_lost();
         if lost > 0 {
@@ -82,20 +115,12 @@ impl Migration {
                 "NOT PROTECTED AS BEFORE: of {product}'s configuration, these are lost"
             );
         }
+        let unsupported = self.count(Verdict::Unsupported);
         for (at, row) in self.report.iter().enumerate() {
-            if at > 0 && at == lost {
+            if at > 0 && (at == lost || at == unsupported) {
                 out.push('\n');
             }
-            let _ = write!(out, "{:<11}  {:<width$}", row.verdict.word(), row.from);
-            if let Some(to) = row.to.as_deref().filter(|to| *to != row.from) {
-                let _ = write!(out, "  -> {to}");
-            }
-            if !row.note.is_empty() {
-                let _ = write!(out, "  ({})", row.note);
-            }
-            let kept = out.trim_end().len();
-            out.truncate(kept);
-            out.push('\n');
+            row_text(row, &mut out);
         }
         let _ = writeln!(
             out,
@@ -110,19 +135,26 @@ impl Migration {
         if lost > 0 {
             let _ = writeln!(
                 out,
-                "{lost} protections are lost; bring them over by hand, or accept that with --accept-unsupported"
+                "{lost} protection{} lost; bring what is lost over by hand, or accept that with --accept-unsupported",
+                if lost == 1 { " is" } else { "s are" }
             );
         }
         out
     }
 
-    /// The same as one JSON object: `format`, `protections_lost`, and `keys`, a list of objects with `from`, `to`,
-    /// `verdict`, `protection` and `note`.
-    pub fn report_json(&self) -> String {
+    /// The report as one JSON object: `format`, `protections_lost`, `not_here`, `warnings`, and `keys`, a list of objects
+    /// with `from`, `to`, `verdict`, `protection` and `note`.
+    pub fn report_json(&self, not_here: &[String], warnings: &[String]) -> String {
+        let listed = |texts: &[String]| {
+            let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+            texts.join(",")
+        };
         let mut out = format!(
-            "{{\"format\":{},\"protections_lost\":{},\"keys\":[",
+            "{{\"format\":{},\"protections_lost\":{},\"not_here\":[{}],\"warnings\":[{}],\"keys\":[",
             quoted(self.format.word()),
-            self.protections_lost()
+            self.protections_lost(),
+            listed(not_here),
+            listed(warnings),
         );
         for (i, row) in self.report.iter().enumerate() {
             let to = row.to.as_deref().map_or("null".to_owned(), quoted);

@@ -8,7 +8,10 @@ use std::collections::HashSet;
 use super::{
     Format, Lost, ReportRow, Verdict,
     convert::Convert,
-    nodes::{at, found, get_mut, is_on, list, map, plain, scalar, set, set_path, text},
+    nodes::{
+        at, dotted, found, get_mut, is_on, keys, list, map, plain, quoted, scalar, set, set_path,
+        take, text,
+    },
     protections,
     why::OFF,
 };
@@ -189,13 +192,13 @@ impl<'n> Walk<'n> {
     pub(super) fn rest(&mut self) {
         let named: HashSet<String> = self.report.iter().map(|row| row.from.clone()).collect();
         let above = |path: &String| -> Vec<String> {
-            let ends = path.match_indices('.');
-            ends.map(|(end, _)| path[..end].to_owned()).collect()
+            let keys = keys(path);
+            (1..keys.len()).map(|end| dotted(&keys[..end])).collect()
         };
         let above: HashSet<String> = named.iter().flat_map(above).collect();
         let mut open: Vec<(Vec<String>, &'n Node)> = vec![(Vec::new(), self.root)];
         while let Some((path, node)) = open.pop() {
-            let own = path.join(".");
+            let own = dotted(&path);
             if !own.is_empty() && named.contains(&own) {
                 continue;
             }
@@ -246,7 +249,7 @@ impl<'n> Walk<'n> {
     pub(super) fn put(&mut self, from: &[String], target: &str, value: Node, note: &str) {
         let (value, said) = self.settled(target, value);
         let note = said.as_deref().unwrap_or(note);
-        let verdict = if from.join(".") == target && note.is_empty() {
+        let verdict = if dotted(from) == target && note.is_empty() {
             Verdict::Kept
         } else {
             Verdict::Renamed
@@ -288,7 +291,7 @@ impl<'n> Walk<'n> {
             Verdict::Renamed
         };
         set_path(&mut self.tree, target.iter().copied(), value);
-        self.row(from, Some(&target.join(".")), verdict, "");
+        self.row(from, Some(&dotted(target)), verdict, "");
     }
     /// Appends an item to a list and says so.
     pub(super) fn push(&mut self, from: &[String], target: &str, value: Node, kept: bool) {
@@ -305,6 +308,12 @@ impl<'n> Walk<'n> {
             Verdict::Renamed
         };
         self.row(from, Some(target), verdict, "");
+    }
+    /// Says something about the last line of the report.
+    pub(super) fn note(&mut self, note: &str) {
+        if let Some(row) = self.report.last_mut() {
+            note.clone_into(&mut row.note);
+        }
     }
     /// Refuses operations of a kind.
     pub(super) fn refuse(&mut self, from: &[String], what: &str) {
@@ -392,24 +401,13 @@ impl<'n> Walk<'n> {
         }
         self.lost.push(Lost {
             value: found(self.root, from).cloned(),
-            path: from.join("."),
+            path: dotted(from),
             why: why.to_owned(),
         });
     }
     /// Takes back what was written there.
     pub(super) fn unset(&mut self, target: &str) {
-        let (above, last) = target.rsplit_once('.').unwrap_or(("", target));
-        let place = match above {
-            "" => Some(&mut self.tree),
-            above => get_mut(&mut self.tree, above),
-        };
-        if let Some(Node {
-            value: Value::Map(entries),
-            ..
-        }) = place
-        {
-            entries.retain(|(key, _)| key.text != last);
-        }
+        take(&mut self.tree, target);
     }
     /// A line of the report.
     pub(super) fn row(
@@ -420,7 +418,7 @@ impl<'n> Walk<'n> {
         note: &str,
     ) {
         self.report.push(ReportRow {
-            from: from.join("."),
+            from: dotted(from),
             to: target.map(str::to_owned),
             verdict,
             protection: false,
@@ -498,10 +496,10 @@ fn filled(target: &str, pattern: &str, path: &[String]) -> String {
         .split('.')
         .zip(path)
         .filter(|(part, _)| *part == "*")
-        .map(|(_, key)| key.as_str());
+        .map(|(_, key)| quoted(key));
     let parts = target.split('.').map(|part| match part {
-        "*" => found.next().unwrap_or("*"),
-        part => part,
+        "*" => found.next().unwrap_or("*".into()),
+        part => part.into(),
     });
     parts.collect::<Vec<_>>().join(".")
 }

@@ -1,6 +1,11 @@
 //! Sections with a switch of their own: `{ enabled, ... }`, as routers write retries and circuit breakers.
 
-use super::{Format, nodes::scalar, rules::Walk, why::OFF};
+use super::{
+    Format,
+    nodes::{dotted, scalar},
+    rules::Walk,
+    why::OFF,
+};
 use crate::tree::{Key, Node, Value};
 
 /// What becomes of one key of a section.
@@ -27,7 +32,7 @@ pub(super) fn section(
     if entries.iter().any(off) {
         return walk.not_needed(path, OFF);
     }
-    let base = path.join(".");
+    let base = dotted(path);
     for (key, value) in entries {
         let mut from = path.to_vec();
         from.push(key.text.clone());
@@ -45,7 +50,7 @@ pub(super) fn section(
 
 /// Writes what the other gateway does where a section that is on does not say, so that it is on here, too.
 pub(super) fn defaults(walk: &mut Walk<'_>, path: &[String], values: &[(&str, &str)], why: &str) {
-    let base = path.join(".");
+    let base = dotted(path);
     for (key, value) in values {
         walk.implied(&format!("{base}.{key}"), value, why);
     }

@@ -2,7 +2,7 @@
 
 use super::{
     convert::same,
-    nodes::{at, map, scalar, set},
+    nodes::{at, dotted, map, scalar, set, set_key},
     rules::Walk,
     why::{OFF, SIGNATURES},
 };
@@ -43,7 +43,7 @@ pub(super) fn aws(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match copy(walk, node) {
         Ok(copied) if whole => {
             let note = if chain.is_some() { CHAIN } else { "" };
-            walk.put(path, &path.join("."), copied, note);
+            walk.put(path, &dotted(path), copied, note);
         }
         _ => walk.unsupported(path, SIGNATURES),
     }
@@ -81,7 +81,7 @@ fn copy(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
     };
     let mut copied = map();
     for (key, value) in entries {
-        set(&mut copied, &key.text, copy(walk, value)?);
+        set_key(&mut copied, &key.text, copy(walk, value)?);
     }
     Ok(copied)
 }

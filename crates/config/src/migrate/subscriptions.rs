@@ -2,7 +2,7 @@
 
 use super::{
     convert::duration,
-    nodes::{scalar, text},
+    nodes::{quoted, scalar, text},
     rules::Walk,
     why::{CALLBACKS, SUBSCRIPTIONS},
 };
@@ -83,7 +83,10 @@ pub(super) fn callback_listener(walk: &mut Walk<'_>, path: &[String], node: &Nod
 }
 
 fn of_subgraph(name: &str, key: &str) -> String {
-    format!("subscription.mode.passthrough.subgraphs.{name}.{key}")
+    format!(
+        "subscription.mode.passthrough.subgraphs.{}.{key}",
+        quoted(name)
+    )
 }
 
 /// Elsewhere subscriptions need no switch.

@@ -3,7 +3,7 @@
 use super::{
     attributes::apollo_event,
     convert::{duration, same, text_map},
-    nodes::{at, plain, scalar, text},
+    nodes::{at, dotted, plain, scalar, text},
     rules::Walk,
     why::OFF,
 };
@@ -14,7 +14,7 @@ const TRACES: &str = "telemetry.exporters.tracing.otlp";
 
 /// Apollo's `otlp` of traces or metrics, whose keys are ours but for a few.
 pub(super) fn apollo_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let target = path.join(".");
+    let target = dotted(path);
     let traces = target == TRACES;
     let Value::Map(entries) = &node.value else {
         return;

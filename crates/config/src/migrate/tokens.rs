@@ -4,7 +4,8 @@
 use super::{
     Format, Verdict,
     convert::{duration, same},
-    nodes::{at, list, map, plain, scalar, set, text},
+    environment::refers,
+    nodes::{at, list, map, plain, scalar, set, set_key, text},
     rules::Walk,
     why::{CLAIMS, OFF},
 };
@@ -222,7 +223,7 @@ fn of_hive(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
         let mut set_of = key_set(walk, &found)?;
         if let Value::Map(entries) = &common.value {
             for (key, value) in entries {
-                set(&mut set_of, &key.text, value.clone());
+                set_key(&mut set_of, &key.text, value.clone());
             }
         }
         Ok(set_of)
@@ -448,13 +449,17 @@ pub(super) fn key_set(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
     for (key, value) in entries(node, SET)? {
         match key {
             "url" => {
-                let url = scalar(value).unwrap_or_default();
-                let good =
-                    url.starts_with("https://") || url.starts_with("file://") || is_loopback(url);
+                let url = same(walk.format, value)?;
+                let text = scalar(&url).unwrap_or_default();
+                // What comes from the environment is checked where it is known: when the result is loaded.
+                let good = text.starts_with("https://")
+                    || text.starts_with("file://")
+                    || is_loopback(text)
+                    || refers(text);
                 if !good {
                     return Err("a key set is behind no `https://` URL".to_owned());
                 }
-                set(&mut out, "url", same(walk.format, value)?);
+                set(&mut out, "url", url);
             }
             "issuer" => set(&mut out, "issuers", list(vec![same(walk.format, value)?])),
             "poll_interval" => set(&mut out, key, duration(walk.format, value)?),

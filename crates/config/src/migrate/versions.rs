@@ -1,7 +1,10 @@
 //! Names that a gateway's earlier or later versions have for keys that are known by another one: the foreign tree is
 //! brought to the known names before it is walked, and the report says the names of the file.
 
-use super::{Lost, ReportRow, Verdict, nodes::get_mut};
+use super::{
+    Lost, ReportRow, Verdict,
+    nodes::{dotted, get_mut, keys, map, quoted, set, take},
+};
 use crate::tree::{Key, Node, Value};
 
 /// Where a section stands in the file, and where the rules look for it.
@@ -24,7 +27,7 @@ pub(super) fn apply(root: &mut Node, places: &[SectionPlace]) -> Placement {
             continue;
         }
         for (key, node) in std::mem::take(entries) {
-            let path = |section: &str| format!("{section}.{}", key.text);
+            let path = |section: &str| format!("{section}.{}", quoted(&key.text));
             let (from, to) = (path(from), path(to));
             moved.extend(put(root, &from, &to, (key, node)));
         }
@@ -46,42 +49,36 @@ fn put(
 ) -> Option<(String, String)> {
     let is_free = get_mut(root, to).is_none() && can_hold(root, to);
     let place = if is_free { to } else { from };
-    let (above, name) = place.rsplit_once('.').unwrap_or(("", place));
+    let (above, name) = split(place);
     // A section of which nothing is left but its name is none.
-    if !above.is_empty() && get_mut(root, above).is_none_or(|node| node.is_null()) {
-        super::nodes::set(root, above, super::nodes::map());
+    if !above.is_empty() && get_mut(root, &above).is_none_or(|node| node.is_null()) {
+        set(root, &above, map());
     }
-    let section = match above {
+    let section = match above.as_str() {
         "" => Some(root),
         above => get_mut(root, above),
     };
     if let Some(Value::Map(entries)) = section.map(|node| &mut node.value) {
-        let text = name.to_owned();
-        entries.push((Key { text, ..key }, node));
+        entries.push((Key { text: name, ..key }, node));
     }
     is_free.then(|| (to.to_owned(), from.to_owned()))
 }
 
-/// Whether the section of an entry is one, or may become one.
-fn can_hold(root: &mut Node, path: &str) -> bool {
-    let Some((above, _)) = path.rsplit_once('.') else {
-        return true;
-    };
-    let section = get_mut(root, above);
-    section.is_none_or(|node| node.is_null() || matches!(node.value, Value::Map(_)))
+/// The path of the section that an entry is in, empty for the root; and the entry's key.
+fn split(path: &str) -> (String, String) {
+    let mut above = keys(path);
+    let last = above.pop().unwrap_or_default();
+    (dotted(&above), last)
 }
 
-fn take(root: &mut Node, path: &str) -> Option<(Key, Node)> {
-    let (above, name) = path.rsplit_once('.').unwrap_or(("", path));
-    let section = match above {
-        "" => root,
-        above => get_mut(root, above)?,
+/// Whether the section of an entry is one, or may become one.
+fn can_hold(root: &mut Node, path: &str) -> bool {
+    let (above, _) = split(path);
+    let section = match above.as_str() {
+        "" => return true,
+        above => get_mut(root, above),
     };
-    let Value::Map(entries) = &mut section.value else {
-        return None;
-    };
-    let place = entries.iter().position(|(key, _)| key.text == name)?;
-    Some(entries.remove(place))
+    section.is_none_or(|node| node.is_null() || matches!(node.value, Value::Map(_)))
 }
 
 impl Placement {
