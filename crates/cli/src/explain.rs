@@ -26,7 +26,8 @@ use crate::{
                   those of `override_subgraph_url` in the configuration. Of a subscription the first event is shown.\n\n\
                   The configuration is found as by `ogive serve`: --config, OGIVE_CONFIG, or `ogive.yaml` in the working \
                   directory; so is the supergraph.\n\n\
-                  Exit codes: 0 the request is not refused, 1 it is, or something cannot be read."
+                  Exit codes: 0 the request is not refused, 1 it is, or something cannot be read, `ogive serve` would not \
+                  start, or hooks that are only called with --execute decide."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -74,7 +75,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         demo::route(&mut config, subgraphs);
     }
     let served = authorize::check(&supergraph, &config);
-    if let Err(what) = served.and_then(|()| redaction::check(&supergraph, &config)) {
+    let served = served.and_then(|()| redaction::check(&supergraph, &config));
+    if let Err(what) = &served {
         terminal::remark(&format!(
             "warning: `ogive serve` does not serve this: {what}"
         ));
@@ -108,7 +110,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // A name that is looked up must not hold up the end.
     runtime.shutdown_background();
     terminal::print(&explained.text);
-    if explained.is_refused {
+    if explained.is_undecided {
+        terminal::remark(
+            "not decided: coprocessors, scripts and components may still refuse the request; --execute calls them",
+        );
+    }
+    if explained.is_refused || explained.is_undecided || served.is_err() {
         return Err(terminal::Found.into());
     }
     Ok(())

@@ -41,6 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             repair.subgraph, repair.what, repair.code
         ));
     }
+    let mut unwritten = 0;
     for (before, after) in loaded.iter().zip(&fixed.loaded) {
         if before.sdl == after.sdl {
             continue;
@@ -52,10 +53,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                     "check that the file may be written to",
                 )
             })?,
-            (None, true) => terminal::remark(&format!(
-                "{} is no file: change it where it comes from",
-                before.called
-            )),
+            (None, true) => {
+                unwritten += 1;
+                terminal::remark(&format!(
+                    "{} is not a file, so its repairs are not written: make these changes where it comes from",
+                    before.called
+                ));
+                terminal::print(&unified(&before.called, &before.sdl, &after.sdl));
+            }
             (_, false) => terminal::print(&unified(&before.called, &before.sdl, &after.sdl)),
         }
     }
@@ -70,8 +75,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     } else if !arguments.write && !fixed.repairs.is_empty() {
         terminal::remark("nothing is written; --write does it");
     }
-    if fixed.errors.is_empty() {
+    if fixed.errors.is_empty() && unwritten == 0 {
         return Ok(());
+    }
+    if fixed.errors.is_empty() {
+        return Err(Found.into());
     }
     let colour = terminal::colour();
     terminal::remark(&report::text(

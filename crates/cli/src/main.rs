@@ -135,7 +135,7 @@ fn main() -> ExitCode {
             Ok(())
         }
     };
-    let code = match result {
+    let code = match result.and_then(|()| terminal::written_all()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::fail(&error);

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     io::{self, IsTerminal, Write},
+    sync::OnceLock,
 };
 
 /// A message that is complete as it is: printed without a prefix.
@@ -73,14 +74,36 @@ pub(crate) fn colour() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Writes a result. A reader that has had enough (`| head`) is no error.
+/// Why a result could not be written, the first time.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+
+/// Writes a result. A reader that has had enough (`| head`) is no error; any other failure is one at the end
+/// ([`written_all`]).
 pub(crate) fn print(text: &str) {
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = out.write_all(b"\n");
+    let write = || {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        if !text.ends_with('\n') {
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    };
+    if let Err(error) = write()
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        let _ = UNWRITTEN.set(error);
     }
-    let _ = out.flush();
+}
+
+/// An error if a result could not be written.
+pub(crate) fn written_all() -> anyhow::Result<()> {
+    match UNWRITTEN.get() {
+        None => Ok(()),
+        Some(why) => Err(error(
+            format_args!("cannot write to standard output: {why}"),
+            "free some space, or write to another place",
+        )),
+    }
 }
 
 /// Writes a remark; through the log once there is one, because nobody may read it.

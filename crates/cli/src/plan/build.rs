@@ -145,7 +145,13 @@ fn list(folder: &Path, depth: usize, out: &mut Vec<PathBuf>) -> Result<()> {
         )
     };
     if depth > FOLDER_DEPTH_MAX {
-        return Ok(());
+        return Err(terminal::error(
+            format_args!(
+                "the folder `{}` is more than {FOLDER_DEPTH_MAX} folders deep",
+                folder.display()
+            ),
+            "name a folder further down with `--operations`",
+        ));
     }
     for entry in fs::read_dir(folder).map_err(fail)? {
         let entry = entry.map_err(fail)?;

@@ -24,6 +24,7 @@ mod scripts;
 mod serving;
 mod sharing;
 mod soak;
+mod statuses;
 mod stuck;
 mod swaps;
 mod trusted_documents;

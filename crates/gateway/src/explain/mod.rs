@@ -63,6 +63,8 @@ pub struct Explanation {
     pub text: String,
     /// Whether the request was refused.
     pub is_refused: bool,
+    /// Whether hooks, which were not called, may still refuse it.
+    pub is_undecided: bool,
 }
 
 impl Gateway {
@@ -90,9 +92,11 @@ impl Gateway {
             let told = explain_token::brought_text(&serving, &brought);
             recorder.note(WHO_ASKS, told.await);
         }
+        let has_hooks = serving.coprocessor.is_some();
         Explanation {
             text: recorder.text(),
             is_refused,
+            is_undecided: has_hooks && !input.is_executed && !is_refused,
         }
     }
 }
