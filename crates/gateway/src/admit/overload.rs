@@ -19,11 +19,16 @@
 //! Classes share the limit from the top. What higher ones need at a time is known from how many of them come (Little's
 //! law); of that, what they do not use yet is kept free of lower ones, and always a small part, for those that come all at
 //! once. Under overload the lower ones thus are refused before the higher ones feel it, and none waits.
+//!
+//! A client that has just been answered and asks again at once finds the place that it has left. A client that was refused
+//! comes back after `retry-after`, and finds a place free only by luck. So while requests of a class find no place, each of
+//! them draws a lot before it may have one of the upper half of the places. The part of lots that win follows from how many
+//! winners find no place, so that places are free when winners come. Then each attempt of each client has the same chance.
 
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -49,6 +54,10 @@ const WINDOW_REQUESTS: u64 = 20;
 const STEP: f64 = 0.2;
 /// The same for a lower one: what is let in beyond it waits.
 const STEP_DOWN: f64 = 0.5;
+/// What part of those that may have a place finds none, as a fraction, if the part of lots that win is right.
+const BLOCKED: f64 = 0.15;
+/// The smallest part of lots that win, as a fraction.
+const WINS_MIN: f64 = 0.001;
 
 /// What a configuration asks for.
 #[derive(Clone, PartialEq, Debug)]
@@ -112,6 +121,19 @@ struct Class {
     came: AtomicU64,
     /// How many of it are to find a place at a time.
     kept: AtomicUsize,
+    lots: Lots,
+}
+
+/// The lots that requests of one class draw under overload.
+#[derive(Debug)]
+struct Lots {
+    /// The part of them that win, of `u32::MAX`.
+    win: AtomicU32,
+    drawn: AtomicU64,
+    /// Requests that may have a place, in the window that is open...
+    winners: AtomicUsize,
+    /// ... and those of them that found none.
+    blocked: AtomicUsize,
 }
 
 /// What is known from windows that are over.
@@ -183,6 +205,44 @@ pub(crate) fn overload(
     Some(before.unwrap_or_else(|| Arc::new(Overload::new(options.clone()))))
 }
 
+impl Default for Lots {
+    fn default() -> Self {
+        Lots {
+            win: AtomicU32::new(u32::MAX),
+            drawn: AtomicU64::new(0),
+            winners: AtomicUsize::new(0),
+            blocked: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Lots {
+    fn draw(&self) -> bool {
+        // The numbers of SplitMix64: each is as likely as any other, whatever rhythm clients have.
+        let nth = self.drawn.fetch_add(1, Ordering::Relaxed);
+        let mut lot = nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        lot = (lot ^ (lot >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        lot = (lot ^ (lot >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((lot ^ (lot >> 31)) >> 32) as u32 <= self.win.load(Ordering::Relaxed)
+    }
+
+    /// Ends a window: fewer lots win if more winners than should found no place.
+    fn adjust(&self) {
+        let blocked = self.blocked.swap(0, Ordering::Relaxed) as f64;
+        let winners = self.winners.swap(0, Ordering::Relaxed) as f64;
+        if winners == 0.0 {
+            return;
+        }
+        let room = BLOCKED - (blocked / winners).min(1.0);
+        // More win at once when there is room: places that are free are wasted.
+        let change = 1.0 + if room > 0.0 { 2.0 * room } else { room };
+        let most = f64::from(u32::MAX);
+        let win = f64::from(self.win.load(Ordering::Relaxed)) * change;
+        self.win
+            .store(win.clamp(most * WINS_MIN, most) as u32, Ordering::Relaxed);
+    }
+}
+
 impl Class {
     /// How many places it is to find free.
     fn unused(&self) -> usize {
@@ -236,9 +296,7 @@ impl Overload {
         };
         let class = classes.position(is_of);
         let class = class.unwrap_or(self.options.classes.len());
-        let running = self.running.load(Ordering::Relaxed);
-        if running >= self.places(class) {
-            self.note(class, running + 1);
+        if !self.may_enter(class) {
             return Err(self.refusal());
         }
         Ok(Running {
@@ -247,6 +305,27 @@ impl Overload {
             since: None,
             sample: LatencySample::None,
         })
+    }
+
+    /// Whether there is a place for one of a class, and its lot wins if it needs one.
+    fn may_enter(&self, class: usize) -> bool {
+        let running = self.running.load(Ordering::Relaxed);
+        let places = self.places(class);
+        let wins = self.classes.get(class).is_none_or(|class| {
+            let wins = running < places / 2 || class.lots.draw();
+            if wins {
+                class.lots.winners.fetch_add(1, Ordering::Relaxed);
+            }
+            if wins && running >= places {
+                class.lots.blocked.fetch_add(1, Ordering::Relaxed);
+            }
+            wins
+        });
+        let may = wins && running < places;
+        if !may {
+            self.note(class, running + 1);
+        }
+        may
     }
 
     fn refusal(&self) -> RequestError {
@@ -281,8 +360,14 @@ impl Overload {
         let may = before < places;
         if !may {
             self.running.fetch_sub(1, Ordering::Relaxed);
-        } else if let Some(class) = self.classes.get(class) {
-            class.running.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(class) = self.classes.get(class) {
+            let counted = if may {
+                &class.running
+            } else {
+                &class.lots.blocked
+            };
+            counted.fetch_add(1, Ordering::Relaxed);
         }
         may
     }
@@ -354,7 +439,7 @@ impl Overload {
     }
 
     /// Keeps places for each class as it needs them: as many as came, each for a part of the window, and those that come
-    /// together by chance.
+    /// together by chance. Lots win as often as there is room.
     fn keep(&self, limit: f64, part: f64) {
         let least = self.options.least_kept(limit);
         for class in &self.classes {
@@ -363,6 +448,7 @@ impl Overload {
             let before = class.kept.load(Ordering::Relaxed) as f64;
             let kept = needed.max(before + (needed - before) * STEP);
             class.kept.store(kept.ceil() as usize, Ordering::Relaxed);
+            class.lots.adjust();
         }
     }
 
@@ -378,6 +464,9 @@ impl Overload {
         self.judged.lock().unwrap().idle
     }
 }
+
+#[cfg(test)]
+mod fairness;
 
 #[cfg(test)]
 mod tests {
