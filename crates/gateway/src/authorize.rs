@@ -19,7 +19,13 @@ use ogive_schema::AppliedDirective;
 use ogive_telemetry::codes;
 use serde_json::{Map, Value};
 
-use crate::{redaction, shared::error::RequestError, shared::header::take, shared::json_value};
+use crate::{
+    identify::tokens::AuthenticationOptions,
+    redaction,
+    shared::error::{CHALLENGE, RequestError},
+    shared::header::take,
+    shared::json_value,
+};
 
 /// Checks that nothing is restricted, or that the configuration says what becomes of it. The error says what is, and
 /// what to do.
@@ -134,6 +140,8 @@ pub struct EnforceOptions {
     pub subscriptions_need_caller: bool,
     /// Whether introspection does.
     pub introspection_needs_caller: bool,
+    /// How callers prove who they are, as in `www-authenticate`.
+    pub challenge: &'static str,
 }
 
 fn needs_caller(config: &Config, word: OperationWord) -> bool {
@@ -162,6 +170,7 @@ impl EnforceOptions {
             mutations_need_caller: needs_caller(config, OperationWord::Mutation),
             subscriptions_need_caller: subscriptions.iter().any(|word| needs_caller(config, *word)),
             introspection_needs_caller: needs_caller(config, OperationWord::Introspection),
+            challenge: AuthenticationOptions::challenge(config),
         }
     }
 
@@ -209,11 +218,21 @@ impl EnforceOptions {
             );
             return Ok(Granted::everything(plan));
         }
-        Err(RequestError::graphql(
-            codes::UNAUTHORIZED_FIELD_OR_TYPE,
-            format!("Unauthorized field or type: {places}"),
-        ))
+        let message = format!("Unauthorized field or type: {places}");
+        Err(RequestError {
+            challenge: insufficient(self.challenge, claims),
+            ..RequestError::graphql(codes::UNAUTHORIZED_FIELD_OR_TYPE, message)
+        })
     }
+}
+
+/// What a refused caller is asked for: a token that may do more (RFC 6750, section 3.1), or to say who it is.
+fn insufficient(challenge: &'static str, claims: &Claims) -> Option<Box<str>> {
+    if !claims.authenticated {
+        return Some(challenge.into());
+    }
+    let further = challenge.strip_prefix(CHALLENGE)?;
+    Some(format!("{CHALLENGE}, error=\"insufficient_scope\"{further}").into())
 }
 
 /// How the caller of a request is known: from a header that peers in front of the gateway set.

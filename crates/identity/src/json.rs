@@ -3,7 +3,7 @@
 use ogive_json::{Strictness, read_value};
 use serde_json::{Map, Value};
 
-/// Most objects and lists open at a time.
+/// Most objects and lists open at a time; messages name it.
 const DEPTH_MAX: u32 = 32;
 
 /// Reads an object; `None` if the text is no JSON, another value, nested too deep, has a member twice or

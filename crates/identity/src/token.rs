@@ -61,11 +61,15 @@ impl<'t> Token<'t> {
             return malformed("the token is not signed");
         }
         let Some(header) = json::object(&header) else {
-            return malformed("the header of the token is no JSON object");
+            return malformed(
+                "the header of the token is no JSON object, has a member twice, or is nested deeper than 32",
+            );
         };
         let (algorithm, kid) = read_header(&header)?;
         let Some(claims) = json::object(&payload) else {
-            return malformed("the claims of the token are no JSON object");
+            return malformed(
+                "the claims of the token are no JSON object, have a member twice, or are nested deeper than 32",
+            );
         };
         Ok(Token {
             algorithm,
@@ -82,7 +86,8 @@ fn read_header(header: &Map<String, Value>) -> Result<(Algorithm, Option<String>
     if header.contains_key("crit") || header.contains_key("b64") {
         return malformed("the token needs extensions that are not supported");
     }
-    if header.contains_key("enc") || header.contains_key("zip") {
+    // `zip` means nothing in a signed token, and is ignored (RFC 7515, section 4).
+    if header.contains_key("enc") {
         return malformed("the token is encrypted");
     }
     let algorithm = match header.get("alg") {

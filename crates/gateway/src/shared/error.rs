@@ -43,7 +43,7 @@ pub struct RequestError {
     pub retry_after: Option<u64>,
     /// What is told of the rate that is exceeded; in a box, because most errors have none.
     pub rate: Option<Box<RateState>>,
-    /// Value of the `www-authenticate` header, for 401.
+    /// Value of the `www-authenticate` header, for 401, and 403 where a token does not suffice.
     pub challenge: Option<Box<str>>,
     /// At least one.
     pub errors: Vec<GraphqlError>,

@@ -77,7 +77,6 @@ fn headers_that_cannot_be_understood_as_meant_are_refused() {
         r#"{"alg":"EdDSA","b64":true}"#,
         r#"{"alg":"EdDSA","b64":false,"crit":["b64"]}"#,
         r#"{"alg":"EdDSA","enc":"A256GCM"}"#,
-        r#"{"alg":"EdDSA","zip":"DEF"}"#,
         r#"{"alg":"EdDSA","alg":"EdDSA"}"#,
         r#"{"alg":"EdDSA","\u0061lg":"EdDSA"}"#,
         r#"{"alg":"EdDSA","kid":1}"#,
@@ -92,11 +91,13 @@ fn headers_that_cannot_be_understood_as_meant_are_refused() {
         r#"{"alg":"EdDSA","typ":"JWT"}"#,
         r#"{"alg":"Ed25519","typ":"application/at+jwt"}"#,
         r#"{"alg":"EdDSA","jwk":{},"jku":"x","x5u":"x"}"#,
+        r#"{"alg":"EdDSA","zip":"DEF"}"#,
     ] {
         assert_eq!(parse(&with(header, "{}")), Ok(()), "{header}");
     }
     let deep = format!("{}1{}", "{\"a\":".repeat(40), "}".repeat(40));
-    assert!(parse(&with(r#"{"alg":"EdDSA"}"#, &deep)).is_err());
+    let refused = parse(&with(r#"{"alg":"EdDSA"}"#, &deep)).unwrap_err();
+    assert!(refused.description().contains("nested deeper than 32"));
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn a_good_token_says_who_asks_and_a_bad_one_is_refused() {
     ] {
         let answer = known.bear(QUERY, &known.token(scopes));
         assert_eq!(answer.codes(), ["UNAUTHORIZED_FIELD_OR_TYPE"]);
+        assert_eq!(answer.header("www-authenticate"), None, "it has its answer");
     }
     let listed = known.token(json!({ "scp": ["people"] }));
     assert_eq!(known.bear(QUERY, &listed).codes(), [""; 0]);
@@ -666,4 +667,29 @@ fn the_documented_set_ups_start() {
         );
         assert!(bad.status >= 400, "{block}");
     }
+}
+
+/// RFC 6750, section 3: found by a reviewer, a token that does not suffice was refused without a challenge.
+#[test]
+fn a_token_that_does_not_suffice_is_told_so() {
+    let known = Known::with(
+        "",
+        "authorization: { directives: enforce, reject_unauthorized: true }\n",
+    );
+    let refused = |challenge: &str| {
+        let codes = vec!["UNAUTHORIZED_FIELD_OR_TYPE".to_owned()];
+        (403, codes, challenge.to_owned())
+    };
+    let few = known.token(json!({ "scope": "other" }));
+    assert_eq!(
+        told(&known.bear(QUERY, &few)),
+        refused("Bearer, error=\"insufficient_scope\"")
+    );
+    // Nothing is wrong with a token that is not there.
+    assert_eq!(told(&known.ask(QUERY, &[])), refused("Bearer"));
+    let enough = known.token(json!({ "scope": "people" }));
+    assert_eq!(
+        told(&known.bear(QUERY, &enough)),
+        (200, vec![], String::new())
+    );
 }
