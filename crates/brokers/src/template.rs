@@ -69,17 +69,31 @@ impl Template {
         arguments: &Map<String, Value>,
         broker: Broker,
     ) -> Result<Box<str>, String> {
-        let name = self.render(arguments, |value| refused(broker, value))?;
+        let name = self.render(arguments, |value| {
+            let separator = || value.chars().find(|c| self.separates(broker, *c));
+            let separator = || separator().map(|c| format!("a `{c}`, which separates tokens,"));
+            let refused = refused(broker, value).map(str::to_owned);
+            refused.or_else(separator)
+        })?;
         if name.is_empty() || name.len() > NAME_BYTES_MAX {
             return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes"));
         }
         Ok(name.into())
     }
 
+    /// Whether a character separates tokens of the names: by the rules of the broker, or because the template has it around
+    /// its arguments. Hyphens and underscores do not: identifiers have them.
+    fn separates(&self, broker: Broker, c: char) -> bool {
+        let is_of_identifiers = c.is_alphanumeric() || matches!(c, '-' | '_');
+        let is_there = |piece: &Piece| matches!(piece, Piece::Text(text) if text.contains(c));
+        let by_rule = broker == Broker::Nats && c == '.';
+        by_rule || !is_of_identifiers && self.pieces.iter().any(is_there)
+    }
+
     fn render(
         &self,
         arguments: &Map<String, Value>,
-        refuse: impl Fn(&str) -> Option<&'static str>,
+        refuse: impl Fn(&str) -> Option<String>,
     ) -> Result<String, String> {
         let mut out = String::new();
         for piece in &self.pieces {
@@ -130,7 +144,6 @@ fn refused(broker: Broker, value: &str) -> Option<&'static str> {
         return Some("white space");
     }
     match broker {
-        Broker::Nats if value.contains('.') => Some("a `.`, which separates tokens,"),
         Broker::Nats if value.contains(['*', '>']) => Some("a wildcard"),
         Broker::Redis if is_pattern(value) => Some("a wildcard"),
         Broker::Kafka
@@ -177,6 +190,8 @@ mod tests {
             (Broker::Nats, ""),
             (Broker::Redis, "*"),
             (Broker::Redis, "[a-z]"),
+            (Broker::Redis, "1.secret"),
+            (Broker::Kafka, "1.secret"),
             (Broker::Kafka, "a/b"),
         ] {
             let arguments = serde_json::json!({ "id": id });
@@ -188,6 +203,27 @@ mod tests {
                 template.name(&arguments(json), Broker::Nats).is_err(),
                 "{json}"
             );
+        }
+    }
+
+    #[test]
+    fn what_a_template_does_not_separate_by_may_be_in_arguments() {
+        for (template, broker, id, is_good) in [
+            ("room:{{ args.id }}", Broker::Redis, "a:b", false),
+            ("room:{{ args.id }}", Broker::Redis, "a.b", true),
+            (
+                "room:{{ args.id }}:{{ args.id }}",
+                Broker::Redis,
+                "a-b_c",
+                true,
+            ),
+            ("orders-{{ args.id }}", Broker::Kafka, "2f-4d.x", true),
+            ("{{ args.id }}", Broker::Kafka, "eu.orders", true),
+            ("{{ args.id }}", Broker::Nats, "eu.orders", false),
+        ] {
+            let arguments = serde_json::json!({ "id": id });
+            let name = Template::new(template).name(arguments.as_object().unwrap(), broker);
+            assert_eq!(name.is_ok(), is_good, "{template} {id}: {name:?}");
         }
     }
 }

@@ -13,7 +13,7 @@ section! {
     /// `limits.operation_rules[]`
     pub struct OperationRuleOptions {
         /// What is refused: `mutations`, `subscriptions`, operations that are `anonymous`, those with numbers or texts as
-        /// `literals` where variables could be, `introspection`, or the `documents` that are listed.
+        /// `literals` where variables could be or as defaults of variables, `introspection`, or the `documents` that are listed.
         pub refuse: Option<RefusedWord> = None,
         /// With `refuse: documents`, which: each a document of one operation. Another one is the same if it differs in names of
         /// the operation, white space, fragments, or literals alone.

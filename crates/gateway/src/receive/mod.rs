@@ -200,6 +200,9 @@ fn check_content(headers: &HeaderMap) -> Result<Option<Encoding>, RequestError> 
                     clip(&name)
                 )
             }
+            ContentTypeError::Repeated => {
+                "the request has several `content-type` headers: send one".into()
+            }
             ContentTypeError::Charset(name) => {
                 format!("the charset `{}` is not supported: send UTF-8", clip(&name))
             }

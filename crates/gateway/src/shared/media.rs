@@ -341,13 +341,17 @@ pub enum ContentTypeError {
     Unsupported(String),
     /// Not UTF-8.
     Charset(String),
+    /// There are several: others on the way may take another one for the one that counts.
+    Repeated,
 }
 
 /// Checks that a body is JSON in UTF-8.
 pub fn content_type_is_json(headers: &HeaderMap) -> Result<(), ContentTypeError> {
-    let value = headers
-        .get(header::CONTENT_TYPE)
-        .ok_or(ContentTypeError::Missing)?;
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let value = values.next().ok_or(ContentTypeError::Missing)?;
+    if values.next().is_some() {
+        return Err(ContentTypeError::Repeated);
+    }
     if value == "application/json" {
         return Ok(());
     }
@@ -527,6 +531,14 @@ mod tests {
             content_type_is_json(&HeaderMap::new()),
             Err(ContentTypeError::Missing)
         );
+        for second in ["text/plain", "application/json"] {
+            let mut headers = HeaderMap::new();
+            for value in ["application/json", second] {
+                headers.append(header::CONTENT_TYPE, HeaderValue::from_static(value));
+            }
+            let checked = content_type_is_json(&headers);
+            assert_eq!(checked, Err(ContentTypeError::Repeated));
+        }
         assert_eq!(check("application/json"), Ok(()));
         assert_eq!(check("Application/JSON;charset=\"UTF-8\""), Ok(()));
         assert!(matches!(
