@@ -13,10 +13,10 @@ pub mod hash;
 pub mod hop;
 pub mod id;
 pub mod intern;
-pub mod loopback;
 pub mod markup;
 pub mod memory;
 pub mod shares;
+pub mod url;
 
 pub use bits::BitSet;
 pub use diagnostic::{Diagnostic, Label, Severity, SourceId, Sources, Span};
@@ -25,9 +25,9 @@ pub use hash::{FastMap, FastSet};
 pub use hop::{is_framing, is_of_one_hop};
 pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
-pub use loopback::{is_loopback_host, is_loopback_url};
 pub use markup::escape_markup;
 pub use memory::{
     CommonReservation, HeldBytes, MemoryBudget, MemoryShare, OutOfMemory, Reservation,
 };
 pub use shares::{Share, ShareLimits, Shares, Shortage};
+pub use url::{host_of, is_loopback_host, is_loopback_url, without_secrets};

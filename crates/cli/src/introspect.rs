@@ -3,6 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use anyhow::Result;
+use ogive_config::without_secrets;
 use ogive_workshop::introspect::{Answer, introspect};
 
 use crate::{inputs, serving, terminal};
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Err(terminal::Unreadable(format!(
         "error: {} does not tell its schema: {why}\n  help: check the address and the headers it wants; it has to \
          answer `{{ _service {{ sdl }} }}` or introspection",
-        arguments.url
+        without_secrets(&arguments.url)
     ))
     .into())
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use crate::{
     ByteSize, ClientAuthenticationWord, Duration, HeaderName, SecretText, Url,
     decode::{Decode, Errors, section},
-    scalars::nonzero,
+    scalars::{nonzero, without_secrets},
     tree::{Key, Node, Value},
     words::words,
 };
@@ -256,7 +256,7 @@ impl Decode for KeySetUrl {
         if !url.0.starts_with("http") {
             errors.invalid(
                 node.span,
-                format!("`{text}` is no URL of a key set"),
+                format!("`{}` is no URL of a key set", without_secrets(text)),
                 "write an `https://` URL, or `file:///PATH`",
             );
             return None;

@@ -198,6 +198,17 @@ impl Decode for Path {
 impl Decode for Url {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
         let text = errors.scalar(node, "a URL")?;
+        if has_user(text) {
+            errors.invalid(
+                node.span,
+                format!(
+                    "the URL `{}` has a user or a password before its host",
+                    without_secrets(text)
+                ),
+                "send credentials in headers: a URL is written to logs",
+            );
+            return None;
+        }
         let rest = text
             .strip_prefix("http://")
             .or_else(|| text.strip_prefix("https://"));
@@ -208,7 +219,7 @@ impl Decode for Url {
         if !ok {
             errors.invalid(
                 node.span,
-                format!("`{text}` is no URL"),
+                format!("`{}` is no URL", without_secrets(text)),
                 "write the whole URL, such as `http://localhost:4001/graphql`",
             );
             return None;
@@ -217,26 +228,19 @@ impl Decode for Url {
     }
 }
 
-/// A URL without user, password and query, which may be secrets.
-pub fn without_secrets(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            let host = host.rsplit('@').next().unwrap_or_default();
-            format!("{scheme}://{host}{path}")
-        }
-        None => url.to_owned(),
-    }
-}
+pub use ogive_base::{is_loopback_url as is_loopback, without_secrets};
 
-pub use ogive_base::is_loopback_url as is_loopback;
+/// Whether a URL says who asks.
+pub(crate) fn has_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next();
+    !url.starts_with("unix://") && authority.is_some_and(|authority| authority.contains('@'))
+}
 
 /// Whether what comes after the scheme begins with a host, and with a port if it says so.
 fn has_host(rest: &str) -> bool {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    // A name before it is refused by whoever asks the URL, with a reason of its own.
-    let authority = rest[..end].rsplit('@').next().unwrap_or_default();
+    let authority = &rest[..end];
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         _ => (authority, None),

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use ogive_base::BitSet;
+use ogive_base::{BitSet, without_secrets};
 use ogive_schema::{FieldId, Schema, TypeDef, TypeId, TypeKind};
 
 use crate::{
@@ -34,7 +34,7 @@ impl Writer<'_> {
         for (_, subgraph) in self.supergraph.subgraphs.iter() {
             let _ = write!(self.out, "subgraph {}", subgraph.name);
             if !subgraph.url.is_empty() {
-                let _ = write!(self.out, " at {}", subgraph.url);
+                let _ = write!(self.out, " at {}", without_secrets(&subgraph.url));
             }
             self.out.push('\n');
         }

@@ -261,7 +261,10 @@ fn of_urls(config: &Config, problem: &mut dyn FnMut(&[&str], String)) {
         if let Err(error) = ogive_transport::address::Address::parse(&url.0) {
             let index = index.map(|index| index.to_string());
             let path: Vec<&str> = path.into_iter().chain(index.as_deref()).collect();
-            problem(&path, format!("`{}` cannot be asked: {error}", url.0));
+            problem(
+                &path,
+                format!("`{}` cannot be asked: {error}", without_secrets(&url.0)),
+            );
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
+use ogive_base::without_secrets;
 use ogive_files::Pipes;
 use ogive_sources::{FileLook, Validators};
 use ogive_transport::{Http2, Source};
@@ -18,7 +19,7 @@ use serde_json::Value;
 
 use crate::{
     json,
-    key_origin::{KeyOrigin, KeySourceOptions, check_way, has_one_origin, shown},
+    key_origin::{KeyOrigin, KeySourceOptions, check_way, has_one_origin},
 };
 
 /// Largest answer, in bytes.
@@ -102,7 +103,7 @@ impl<'o> KeyReader<'o> {
         let base = issuer.strip_suffix('/').unwrap_or(issuer);
         let url = format!("{base}/.well-known/openid-configuration");
         let (status, _, body) = self.get(&url, self.options.headers.clone()).await?;
-        let what = format!("`{}`", shown(&url));
+        let what = format!("`{}`", without_secrets(&url));
         if status != 200 {
             return Err(format!("{what} answers {status}"));
         }

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use http::{HeaderMap, Uri};
+use ogive_base::without_secrets;
 use ogive_sources::{SourceEvent, SourceKind, SourceResult};
 use ring::digest::{SHA256, digest};
 
@@ -73,7 +74,7 @@ impl KeySourceOptions {
     pub fn shown(&self) -> String {
         match &self.origin {
             KeyOrigin::File(path) => path.display().to_string(),
-            KeyOrigin::Url(url) | KeyOrigin::Discovery(url) => shown(url),
+            KeyOrigin::Url(url) | KeyOrigin::Discovery(url) => without_secrets(url),
         }
     }
     /// The file in which the last good set is kept.
@@ -96,7 +97,7 @@ pub fn check_way(url: &str, allow_plain_http: bool) -> Result<(), String> {
     } else {
         Err(format!(
             "whoever is on the way to `{}` could change the keys: use https",
-            shown(url)
+            without_secrets(url)
         ))
     }
 }
@@ -111,17 +112,4 @@ pub(crate) fn has_one_origin(a: &str, b: &str) -> bool {
         Some((scheme, host, url.port_u16().unwrap_or(usual)))
     };
     origin(a).is_some_and(|a| origin(b) == Some(a))
-}
-
-/// A URL without user, password and query, which may be secrets.
-pub fn shown(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            let host = host.rsplit('@').next().unwrap_or_default();
-            format!("{scheme}://{host}{path}")
-        }
-        None => url.to_owned(),
-    }
 }

@@ -18,6 +18,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
+use ogive_base::without_secrets;
 use ogive_transport::Source;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -28,7 +29,6 @@ use crate::{
     inflight::{AnswerCache, ENTRY_BYTES, Inflight},
     json,
     key_fetch::max_age,
-    key_origin::shown,
 };
 
 /// Largest answer, in bytes.
@@ -90,7 +90,7 @@ impl PolicyService {
     }
     /// Where it is, without anything secret.
     pub fn shown(&self) -> String {
-        shown(&self.options.url)
+        without_secrets(&self.options.url)
     }
     /// Decisions that are remembered.
     pub fn remembered(&self) -> usize {

@@ -15,6 +15,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
+use ogive_base::without_secrets;
 use ogive_transport::Source;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -27,7 +28,6 @@ use crate::{
     error::TokenError,
     inflight::{AnswerCache, ENTRY_BYTES, Inflight},
     json,
-    key_origin::shown,
     key_source::now,
     token_cache::size_of,
 };
@@ -72,7 +72,7 @@ pub struct IntrospectionOptions {
 impl std::fmt::Debug for IntrospectionOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IntrospectionOptions")
-            .field("endpoint", &shown(&self.endpoint))
+            .field("endpoint", &without_secrets(&self.endpoint))
             .field("client_id", &self.client_id)
             .field("in_body", &self.in_body)
             .field("headers", &self.headers)
@@ -139,7 +139,7 @@ impl TokenIntrospection {
     }
     /// Where it is, without anything secret.
     pub fn shown(&self) -> String {
-        shown(&self.options.endpoint)
+        without_secrets(&self.options.endpoint)
     }
 
     /// Who has a token, and until when that holds; the endpoint is asked if that is not known.

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use ogive_base::{Diagnostic, Severity};
+use ogive_base::{Diagnostic, Severity, without_secrets};
 use ogive_files::Pipes;
 use ogive_sources::{FileLook, FileLooks, FirstLook};
 use tokio::{
@@ -284,6 +284,7 @@ impl Live {
                             tracing::debug!("the schema of `{name}` is not cached: {error}");
                         }
                         state.sdl = Some(sdl.into());
+                        let url = without_secrets(url);
                         self.changes.push(format!("the subgraph `{name}` at {url}"));
                         changed = true;
                     }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use ogive_base::{Diagnostic, Severity, Sources, hash::hash_one};
+use ogive_base::{Diagnostic, Severity, Sources, hash::hash_one, without_secrets};
 use ogive_compose::{ComposeOptions, Composed, Composer, SubgraphInput};
 use ogive_files::{
     Pipes,
@@ -78,7 +78,7 @@ pub async fn load(entries: &[Entry]) -> Result<Vec<Loaded>, Refused> {
 pub(crate) fn entry_loaded(entry: &Entry, sdl: Arc<str>) -> Loaded {
     let (called, file) = match &entry.origin {
         Origin::File(path) => (path.display().to_string(), Some(path.clone())),
-        Origin::Url { url, .. } => (format!("{} ({url})", entry.name), None),
+        Origin::Url { url, .. } => (format!("{} ({})", entry.name, without_secrets(url)), None),
         Origin::Text { called, .. } => (called.clone(), None),
     };
     Loaded {
@@ -92,6 +92,7 @@ pub(crate) fn entry_loaded(entry: &Entry, sdl: Arc<str>) -> Loaded {
 
 /// A subgraph that cannot be asked for its schema.
 pub(crate) fn unanswered(name: &str, url: &str, why: &str) -> Refused {
+    let url = without_secrets(url);
     let message = format!("the subgraph `{name}` at {url} does not tell its schema: {why}");
     Refused::new(
         Diagnostic::error(codes::SUBGRAPH_UNREACHABLE, message).help(

@@ -98,7 +98,7 @@ fn a_configuration_that_serve_refuses_is_not_fine() {
         (
             "user",
             "supergraph: { url: 'https://u:k1@192.0.2.1/' }",
-            "`https://192.0.2.1/` cannot be asked",
+            "the URL `https://192.0.2.1/` has a user or a password",
         ),
         ("filter", "log: { filter: loud }", "`loud` is no log filter"),
         (
@@ -124,7 +124,7 @@ fn a_configuration_that_serve_refuses_is_not_fine() {
         (
             "collector",
             "telemetry: { exporters: { metrics: { otlp: { enabled: true, endpoint: 'http://u:p@a/' } } } }",
-            "`http://u:p@a/` cannot be used",
+            "the URL `http://a/` has a user or a password",
         ),
         (
             "trust",

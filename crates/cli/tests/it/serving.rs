@@ -176,7 +176,7 @@ fn errors_kept_from_clients_are_logged() {
 fn notes_about_the_configuration_are_logged() {
     let config = file(
         "notes.yaml",
-        "listen: 127.0.0.1:0\noverride_subgraph_url: { acounts: 'http://localhost:1/', reviews: 'http://u:p@localhost/' }\n",
+        "listen: 127.0.0.1:0\noverride_subgraph_url: { acounts: 'http://localhost:1/', reviews: 'unix:///run/reviews.sock?x=1' }\n",
     );
     let mut serve = Running::start(&["serve", "-s", &demo("supergraph.graphql"), "-c", &config]);
     serve.logged("mentions the subgraph `acounts`");

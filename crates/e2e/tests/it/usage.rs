@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -90,6 +91,12 @@ fn usage_is_told_by_operation_and_client_without_literals() {
     let refused = send(graph.address(), "POST", "/graphql", &[JSON], body);
     assert_eq!(refused.codes(), ["GRAPHQL_VALIDATION_FAILED"]);
     let rows = lines(&path, 4);
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(
+        mode & 0o777,
+        0o600,
+        "documents and clients are for the operator"
+    );
     let of = |client: &str| {
         let rows = rows.iter().filter(|row| row["client"]["name"] == client);
         rows.map(|row| row["requests"].as_u64().unwrap())

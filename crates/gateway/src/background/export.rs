@@ -10,7 +10,7 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use ogive_config::{Config, OtlpProtocol, Url, UsageOtlpOptions};
+use ogive_config::{Config, OtlpProtocol, Url, UsageOtlpOptions, without_secrets};
 use ogive_telemetry::otlp::{self, Resource, UsageRecord};
 use ogive_transport::{Fetched, Http2, Source};
 use tokio::sync::Notify;
@@ -241,8 +241,12 @@ impl Collector {
     ) -> Result<Self, String> {
         let grpc = protocol == OtlpProtocol::Grpc;
         let http2 = if grpc { Http2::Only } else { Http2::Disable };
-        let mut source = Source::new(&endpoint.0, http2)
-            .map_err(|why| format!("the collector `{}` cannot be used: {why}", endpoint.0))?;
+        let mut source = Source::new(&endpoint.0, http2).map_err(|why| {
+            format!(
+                "the collector `{}` cannot be used: {why}",
+                without_secrets(&endpoint.0)
+            )
+        })?;
         source.timeout = timeout;
         match (grpc, source.path()) {
             (true, _) => source.set_path(service.grpc_path()),

@@ -1,7 +1,7 @@
 //! How usage is told: lines of a file, Hive's usage reporting (version 2), or log records of OpenTelemetry.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs,
     io::{self, Write},
     path::Path,
     sync::Arc,
@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use ogive_config::UsageOtlpOptions;
+use ogive_config::{UsageOtlpOptions, without_secrets};
 use ogive_telemetry::otlp::{Resource, UsageRecord};
 use ogive_transport::{Http2, Source};
 use serde_json::{Map, Value, json};
@@ -172,12 +172,13 @@ fn append(path: &Path, max: u64, text: &str) -> io::Result<()> {
         before.push(".1");
         fs::rename(path, before)?;
     }
-    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    // Documents and clients are for the operator.
+    let mut file = ogive_files::append(path, 0o600)?;
     file.write_all(text.as_bytes())
 }
 
 async fn send(hive: &HiveOptions, period: &UsageReport) -> Result<(), String> {
-    let at = |why: &dyn std::fmt::Display| format!("`{}`: {why}", hive.endpoint);
+    let at = |why: &dyn std::fmt::Display| format!("`{}`: {why}", without_secrets(&hive.endpoint));
     let mut source = Source::new(&hive.endpoint, Http2::Disable).map_err(|why| at(&why))?;
     source.timeout = hive.timeout;
     let mut headers = HeaderMap::new();
