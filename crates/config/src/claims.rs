@@ -221,7 +221,7 @@ mod tests {
         let with = |name: &str, member: &str, signed: &str| {
             format!(
                 "traffic_shaping: {{ all: {{ request_extensions: {{ {name}: {member} }} }} }}\n\
-                 authentication: {{ subgraph: {{ subgraphs: {{ a: {{ hmac: {{ secret: s, extension_name: proof }}{signed} }} }} }} }}\n"
+                 authentication: {{ subgraph: {{ subgraphs: {{ a: {{ hmac: {{ secret: a-secret-of-16-b, extension_name: proof }}{signed} }} }} }} }}\n"
             )
         };
         let kind = "{ operation_kind: true }";

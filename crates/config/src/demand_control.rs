@@ -10,8 +10,9 @@ section! {
         /// Whether it is counted what operations cost, before any subgraph is asked. How that is done: docs/demand-control.md.
         pub enabled: bool = false,
         /// What becomes of operations that cost more than `max`: `measure` only counts them, in
-        /// `ogive.limits.exceeded`, `enforce` refuses them with `COST_ESTIMATED_TOO_EXPENSIVE`.
-        pub mode: DemandControlMode = DemandControlMode::Measure,
+        /// `ogive.limits.exceeded`, `enforce` refuses them with `COST_ESTIMATED_TOO_EXPENSIVE`. Default `measure`, which a
+        /// warning says at the start.
+        pub mode: Option<DemandControlMode> = None,
         /// How costs are counted.
         pub strategy: DemandControlStrategyOptions = DemandControlStrategyOptions::default(),
         /// Whether responses say what the operation was estimated to cost and may cost, in `x-cost-estimated` and
@@ -58,5 +59,12 @@ section! {
         pub max: Option<NonZeroUsize> = None,
         /// Items of lists of unknown size in what the subgraph answers; default that of the operation.
         pub list_size: Option<NonZeroUsize> = None,
+    }
+}
+
+impl DemandControlOptions {
+    /// Whether operations that cost too much are refused.
+    pub fn is_enforced(&self) -> bool {
+        self.enabled && self.mode == Some(DemandControlMode::Enforce)
     }
 }

@@ -16,6 +16,7 @@ mod attributes;
 pub mod authentication;
 pub mod checks;
 mod claims;
+mod clear_text;
 pub mod conditions;
 mod contradictions;
 pub mod coprocessor;

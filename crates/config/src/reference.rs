@@ -203,6 +203,7 @@ sample! {
     crate::SubgraphTraffic = crate::SubgraphTraffic::default();
     crate::SubgraphCostOptions = crate::SubgraphCostOptions::default();
     crate::ActualCostMode = crate::ActualCostMode::ByResponseShape;
+    crate::DemandControlMode = crate::DemandControlMode::Measure;
     crate::SubgraphAuthentication = crate::SubgraphAuthentication::default();
     crate::AwsSigV4Options = crate::AwsSigV4Options::default();
     crate::AwsChainOptions = crate::AwsChainOptions::default();

@@ -10,6 +10,9 @@ use crate::{
     words::words,
 };
 
+/// Shortest secret of `hmac`, as of message signatures.
+const HMAC_SECRET_BYTES_MIN: usize = 16;
+
 /// A secret: `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct SecretText(pub String);
@@ -137,7 +140,7 @@ section! {
 
     /// `hmac`
     pub struct HmacOptions {
-        /// The secret that the subgraph knows, too.
+        /// The secret that the subgraph knows, too, at least 16 bytes.
         pub secret: SecretText = SecretText::default(),
         /// Name of the extension; default `hmac-signature`.
         pub extension_name: String = "hmac-signature".into(),
@@ -234,6 +237,15 @@ fn check_one(node: &Node, options: &SubgraphAuthentication, errors: &mut Errors)
             ("extension_name", &hmac.extension_name),
         ];
         missing(node, &keys, errors);
+        let length = hmac.secret.0.len();
+        if (1..HMAC_SECRET_BYTES_MIN).contains(&length) {
+            let at = below(node, "secret").unwrap_or(node);
+            errors.invalid(
+                at.span,
+                format!("a secret of less than {HMAC_SECRET_BYTES_MIN} bytes can be guessed"),
+                "make one with `openssl rand -base64 32`",
+            );
+        }
     }
     if let (Some(message), Some(node)) =
         (&options.message_signature, below(node, "message_signature"))
@@ -344,7 +356,7 @@ mod tests {
     use super::*;
 
     fn load(text: &str) -> Result<Config, String> {
-        let env = |name: &str| (name == "SECRET").then(|| "s3cret".to_owned());
+        let env = |name: &str| (name == "SECRET").then(|| "s3cret-of-16-bytes".to_owned());
         let loaded = crate::load(ogive_base::SourceId(0), text, &env);
         loaded.map_err(|errors| errors[0].message.clone())
     }
@@ -371,7 +383,7 @@ mod tests {
                 .unwrap()
                 .secret
                 .0,
-            "s3cret"
+            "s3cret-of-16-bytes"
         );
         let shown = format!("{config:?}");
         assert!(!shown.contains("s3cret") && shown.contains("[secret]"));
@@ -403,6 +415,14 @@ mod tests {
             ),
             ("hmac: {}", "`secret` is missing"),
             ("hmac: { secret: '' }", "`secret` is missing"),
+            (
+                "hmac: { secret: a }",
+                "a secret of less than 16 bytes can be guessed",
+            ),
+            (
+                "hmac: { secret: 123456789012345 }",
+                "a secret of less than 16 bytes can be guessed",
+            ),
             ("message_signature: {}", "`key` is missing"),
             (
                 "message_signature: { key: k, expires: 500ms }",

@@ -338,7 +338,9 @@ fn the_examples_of_the_pages_can_be_loaded() {
                 continue;
             }
             checked += 1;
-            let loaded = load_in(example, |name| Some(name.to_lowercase()));
+            let loaded = load_in(example, |name| {
+                Some(format!("value-of-{}", name.to_lowercase()))
+            });
             let mistakes = match loaded {
                 // Whoever begins with an example is not to be warned that it does nothing for anybody.
                 Ok(config) => {
@@ -698,6 +700,10 @@ fn what_has_no_effect_is_said() {
         (
             "demand_control: { mode: enforce }",
             "`demand_control` has no effect",
+        ),
+        (
+            "demand_control: { enabled: true, strategy: { static_estimated: { max: 1 } } }",
+            "`demand_control.mode` is not set",
         ),
         ("usage: { interval: 1s }", "`usage` has no effect"),
         ("usage: { enabled: true }", "told to nobody"),

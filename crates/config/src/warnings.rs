@@ -1,7 +1,9 @@
 //! What is no mistake, but does not do what it seems to, for the operator ([`Config::notes`]), and what must not be served
 //! with once arguments have been applied ([`Config::refusals`]).
 
-use crate::{Config, HeaderRule, HeaderSelector, PeerRange, RateLimitKey, scalars::is_loopback};
+use crate::{
+    Config, HeaderRule, HeaderSelector, PeerRange, RateLimitKey, scalars::without_secrets,
+};
 
 /// Origins that nobody means.
 const NOBODYS_ORIGINS: [&str; 2] = ["https://a.invalid", "https://xn--9-zqb.invalid:8443"];
@@ -39,7 +41,7 @@ impl Config {
         self.note_pages_of_others(&mut notes);
         self.note_what_clients_see(&mut notes);
         self.note_shared_rate(&mut notes);
-        self.note_exporters(&mut notes);
+        notes.0.extend(self.note_clear_text());
         self.note_without_effect(&mut notes);
         self.note_switched_off(&mut notes);
         self.note_limits(&mut notes);
@@ -90,7 +92,7 @@ impl Config {
                 (Some(crate::KeySetUrl::File(path)), _) => path,
                 (None, None) => continue,
             };
-            let name = name.split('?').next().unwrap_or_default();
+            let name = without_secrets(name);
             if set.audiences.is_empty() {
                 notes.0.push(format!(
                     "tokens that its issuer made for other services are good here, too: the key set `{name}` has no `audiences`"
@@ -221,41 +223,6 @@ impl Config {
              `http.trusted_proxies: [unix]`",
         );
     }
-    /// Secrets that leave the machine in the clear.
-    fn note_exporters(&self, notes: &mut Notes) {
-        let (metrics, tracing) = (
-            &self.telemetry.exporters.metrics.otlp,
-            &self.telemetry.exporters.tracing.otlp,
-        );
-        let usage = self.usage.otlp.as_ref().filter(|_| self.usage.enabled);
-        let usage = usage.map(|otlp| ("usage.otlp", true, &otlp.endpoint, &otlp.headers));
-        let exporters = [
-            (
-                "telemetry.exporters.metrics.otlp",
-                metrics.enabled,
-                &metrics.endpoint,
-                &metrics.headers,
-            ),
-            (
-                "telemetry.exporters.tracing.otlp",
-                tracing.enabled,
-                &tracing.endpoint,
-                &tracing.headers,
-            ),
-        ];
-        for (key, enabled, endpoint, headers) in exporters.into_iter().chain(usage) {
-            if enabled
-                && !headers.is_empty()
-                && endpoint.0.starts_with("http://")
-                && !is_loopback(&endpoint.0)
-            {
-                notes.0.push(format!(
-                    "everybody on the way can read `{key}.headers`: the endpoint is an `http://` \
-                     one of another machine"
-                ));
-            }
-        }
-    }
     /// Sections that say something and are not switched on.
     fn note_switched_off(&self, notes: &mut Notes) {
         let costs = &self.demand_control;
@@ -263,6 +230,11 @@ impl Config {
         notes.add(
             !costs.enabled && *costs != nothing,
             "`demand_control` has no effect: `demand_control.enabled` is false, so nothing costs anything",
+        );
+        notes.add(
+            costs.enabled && costs.mode.is_none(),
+            "no operation is refused for what it costs: `demand_control.mode` is not set, so costs are only measured; set \
+             `enforce`, or `measure` if that is meant",
         );
         let nothing = crate::UsageOptions::default();
         notes.add(

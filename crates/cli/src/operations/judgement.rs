@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use ogive_base::FastMap;
-use ogive_config::{Config, DemandControlMode};
+use ogive_config::Config;
 use ogive_cost::{Scratch, Settings, compile};
 use ogive_gateway::{RequestError, SchemaState, prepare::prepare_operation};
 use ogive_operation::Variables;
@@ -69,7 +69,7 @@ pub(super) fn judge(gathered: &Gathered, arguments: &JudgementArguments) -> Resu
 fn costs(config: &Config) -> (Option<(u64, bool)>, Settings<'static>) {
     let demand = &config.demand_control;
     let estimated = &demand.strategy.static_estimated;
-    let enforced = demand.mode == DemandControlMode::Enforce;
+    let enforced = demand.is_enforced();
     let limit = demand
         .enabled
         .then(|| (estimated.max.get() as u64, enforced));

@@ -3,7 +3,7 @@
 use ogive_base::{SourceId, Sources};
 
 use super::{Format, Migration, Verdict, migrate};
-use crate::{AttributeSource, Config, DemandControlMode, HeaderRule, Selector, load};
+use crate::{AttributeSource, Config, HeaderRule, Selector, load};
 
 fn migrated(format: Format, text: &str) -> Migration {
     migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
@@ -271,10 +271,7 @@ fn limits_on_costs_stay_limits() {
             migration.report_text()
         );
         let demand = loaded(&migration).demand_control;
-        assert!(
-            demand.enabled && demand.mode == DemandControlMode::Enforce,
-            "{text}"
-        );
+        assert!(demand.is_enforced(), "{text}");
         let estimated = demand.strategy.static_estimated;
         assert_eq!((estimated.max.get(), estimated.list_size.get()), (700, 7));
     }

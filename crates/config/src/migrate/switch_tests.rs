@@ -169,7 +169,7 @@ fn names_of_other_versions_are_known() {
     let config = loaded(&migration).demand_control;
     assert_eq!(
         (config.enabled, config.mode),
-        (true, DemandControlMode::Enforce)
+        (true, Some(DemandControlMode::Enforce))
     );
     assert_eq!(config.strategy.static_estimated.max.get(), 9);
     assert_eq!(
@@ -357,7 +357,7 @@ fn costs_of_hive_stay_bounded() {
         migration.report_text()
     );
     let costs = loaded(&migration).demand_control;
-    assert!(costs.enabled && costs.mode == DemandControlMode::Enforce && costs.expose_headers);
+    assert!(costs.is_enforced() && costs.expose_headers);
     let estimated = costs.strategy.static_estimated;
     assert_eq!((estimated.max.get(), estimated.list_size.get()), (10, 7));
     let off = text.replace("enabled: true", "enabled: false");

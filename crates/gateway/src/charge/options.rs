@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ogive_config::{Config, DemandControlMode, SubgraphCostOptions};
+use ogive_config::{Config, SubgraphCostOptions};
 
 /// What operations may cost.
 #[derive(Clone, PartialEq, Debug)]
@@ -47,7 +47,7 @@ impl ChargeOptions {
         };
         control.enabled.then(|| ChargeOptions {
             max: strategy.max.get() as u64,
-            is_enforced: control.mode == DemandControlMode::Enforce,
+            is_enforced: control.is_enforced(),
             is_exposed: control.expose_headers,
             counts_actual: strategy.actual_cost_mode.is_some(),
             plan: limits.limits_anything().then(|| Box::new(limits)),
