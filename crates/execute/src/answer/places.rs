@@ -367,10 +367,12 @@ impl<'p> Absorb<'_, 'p> {
                 _ => None,
             };
         }
-        match is_inside || is_null(value) {
-            true if is_visible => PathEnd::Place(path),
-            true => PathEnd::Hidden(object),
-            false => PathEnd::Nowhere,
+        if !is_inside && !is_null(value) {
+            PathEnd::Nowhere
+        } else if is_visible {
+            PathEnd::Place(path)
+        } else {
+            PathEnd::Hidden(object)
         }
     }
 }

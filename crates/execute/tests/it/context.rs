@@ -164,18 +164,20 @@ fn shops_and_others(in_one_list: bool) -> Plan {
     });
     let note = b.shape(others, &[("note", None)]);
     let notes = b.target(others, &["id"], note);
-    let lookups = match in_one_list {
-        true => vec![lookup(vec![notes, prices])],
-        false => vec![
+    let lookups = if in_one_list {
+        vec![lookup(vec![notes, prices])]
+    } else {
+        vec![
             lookup_as("_entities", "representations", vec![prices]),
             lookup_as("_e1", "representations1", vec![notes]),
-        ],
+        ]
     };
     b.fetch(1, ENTITIES, &[FetchId(0)], lookups);
-    match in_one_list {
+    if in_one_list {
         // The planner makes no such plan.
-        true => b.build_unchecked(),
-        false => b.build(),
+        b.build_unchecked()
+    } else {
+        b.build()
     }
 }
 

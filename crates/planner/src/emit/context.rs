@@ -67,20 +67,26 @@ impl Emitter<'_> {
             let values = contexts.map(|context| (context.node, context.fields));
             values.collect::<Vec<_>>()
         };
-        let mut groups: Vec<(Vec<(NodeId, FieldSetId)>, Vec<FactId>)> = Vec::new();
+        let mut needs: Vec<Vec<(NodeId, FieldSetId)>> = Vec::new();
+        let mut groups: Vec<Vec<FactId>> = Vec::new();
         for fact in facts {
             let needed = needed(fact);
-            match groups.iter_mut().find(|(values, _)| *values == needed) {
-                Some((_, group)) => group.push(fact),
-                None => groups.push((needed, vec![fact])),
+            match needs.iter().position(|values| *values == needed) {
+                Some(at) => groups[at].push(fact),
+                None => {
+                    needs.push(needed);
+                    groups.push(vec![fact]);
+                }
             }
         }
-        let is_whole = groups.len() == 1;
-        let groups = groups.into_iter().map(|(_, group)| {
-            let representations = match is_whole {
-                true => representations.clone(),
-                false => self.representations(id, &group),
-            };
+        if groups.len() == 1 {
+            return groups
+                .into_iter()
+                .map(|group| (group, representations.clone()))
+                .collect();
+        }
+        let groups = groups.into_iter().map(|group| {
+            let representations = self.representations(id, &group);
             (group, representations)
         });
         groups.collect()
