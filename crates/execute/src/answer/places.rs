@@ -221,12 +221,11 @@ impl<'p> Absorb<'_, 'p> {
         let output = &plan.layouts[layout].output;
         // Entries of one list lie in order.
         let entry = output.partition_point(|entry| std::ptr::from_ref(entry) < field);
-        match output
-            .get(entry)
-            .is_some_and(|entry| std::ptr::eq(entry, field))
-        {
-            true => deferral.of_output(layout, entry),
-            false => Deferral::PRIMARY,
+        let is_it = |entry: &OutField| std::ptr::eq(entry, field);
+        if output.get(entry).is_some_and(is_it) {
+            deferral.of_output(layout, entry)
+        } else {
+            Deferral::PRIMARY
         }
     }
 

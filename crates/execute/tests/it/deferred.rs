@@ -136,11 +136,12 @@ fn effort(form: IncrementalForm, items: u32, groups: u32, fails: bool) -> (u64, 
         let entities = list(&|at| format!(r#"{{"f{group}":"value {at}"}}"#));
         let nulls = list(&|_| "null".to_owned());
         let errors = list(&|at| format!(r#"{{"message":"m","path":["_entities",{at}]}}"#));
-        match fails {
-            true => ok(&format!(
+        if fails {
+            ok(&format!(
                 r#"{{"data":{{"_entities":[{nulls}]}},"errors":[{errors}]}}"#
-            )),
-            false => ok(&format!(r#"{{"data":{{"_entities":[{entities}]}}}}"#)),
+            ))
+        } else {
+            ok(&format!(r#"{{"data":{{"_entities":[{entities}]}}}}"#))
         }
     });
     answers.push(looked_up.collect());

@@ -65,6 +65,8 @@ struct StreamState {
     reader: Option<Waker>,
     /// Nothing is answered any more.
     is_over: bool,
+    /// It ends, so that its client comes back, once what is being answered has its answer.
+    is_leaving: bool,
 }
 
 #[derive(Debug)]
@@ -217,7 +219,7 @@ impl EventStream {
             return Err(PlaceRefusal::LongId);
         }
         let mut state = lock(&self.state);
-        if state.is_over {
+        if state.is_over || state.is_leaving {
             return Err(PlaceRefusal::Over);
         }
         if state
@@ -251,7 +253,15 @@ impl EventStream {
         let mut state = lock(&self.state);
         let at = state.operations.iter().position(is_it);
         let stopped = at.map(|at| state.operations.remove(at));
+        let reader = if state.is_leaving {
+            state.reader.take()
+        } else {
+            None
+        };
         drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
         drop(stopped);
     }
     /// Waits until it is over.
@@ -316,6 +326,7 @@ pub(crate) struct StreamBody {
     heartbeat: Option<(Duration, Pin<Box<Sleep>>)>,
     /// The process stops, and it is this stream's turn to end.
     leaving: Pin<Box<dyn Future<Output = ()>>>,
+    is_leaving: bool,
     is_begun: bool,
     is_over: bool,
 }
@@ -335,6 +346,7 @@ impl StreamBody {
             sources,
             heartbeat: heartbeat.map(|every| (every, Box::pin(sleep(every)))),
             leaving: Box::pin(leaving),
+            is_leaving: false,
             is_begun: false,
             is_over: false,
         }
@@ -381,7 +393,9 @@ impl StreamState {
                         false
                     }
                     Poll::Ready(StreamStep::End(StreamEnd::Reload | StreamEnd::Drain)) => {
-                        return Poll::Ready(NextStep::End);
+                        self.operations.remove(at);
+                        self.is_leaving = true;
+                        return self.poll_end(cx);
                     }
                     Poll::Ready(StreamStep::End(end)) => {
                         if let Some(response) = subscriber.told(&end) {
@@ -413,6 +427,15 @@ impl StreamState {
                 self.operations.remove(at);
             }
             return Poll::Ready(NextStep::Send(out.into()));
+        }
+        self.poll_end(cx)
+    }
+
+    /// Ends if it is leaving and nothing is being answered.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<NextStep> {
+        let is_stream = |one: &StreamOperation| matches!(one.answer, StreamAnswer::Events(_));
+        if self.is_leaving && self.operations.iter().all(is_stream) {
+            return Poll::Ready(NextStep::End);
         }
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -448,9 +471,14 @@ impl Stream for StreamBody {
             }
             Poll::Pending => {}
         }
-        if this.leaving.as_mut().poll(cx).is_ready() {
-            this.is_over = true;
-            return Poll::Ready(None);
+        if !this.is_leaving && this.leaving.as_mut().poll(cx).is_ready() {
+            this.is_leaving = true;
+            let mut state = lock(&this.stream.state);
+            state.is_leaving = true;
+            if state.poll_end(cx).is_ready() {
+                this.is_over = true;
+                return Poll::Ready(None);
+            }
         }
         if let Some((every, due)) = &mut this.heartbeat
             && due.as_mut().poll(cx).is_ready()

@@ -94,7 +94,7 @@ pub(crate) async fn serve(upgraded: Upgraded, protocol: Option<Protocol>, start:
         of_payload: Vec::new(),
         owner: Owner::default(),
         renewed: None,
-        is_restarting: false,
+        leaving: None,
         start,
     };
     if let Err(close) = driver.run().await {
@@ -173,8 +173,9 @@ struct Driver {
     owner: Owner,
     /// By whose credential operations go on that began with another one.
     renewed: Option<Option<Arc<Caller>>>,
-    /// It closes once what is being answered has its answer, so that its client comes back and asks anew for the rest.
-    is_restarting: bool,
+    /// It closes with these words once what is being answered has its answer, so that its client comes back and asks again for
+    /// the rest.
+    leaving: Option<Close>,
     start: SessionStart,
 }
 
@@ -220,8 +221,10 @@ impl Driver {
             let turn = poll_fn(|cx| self.poll_turn(cx)).await;
             // In a box, because most of the time there are only events.
             Box::pin(self.turn(turn)).await?;
-            if self.is_restarting && !self.is_answering() {
-                return Err(Some(Close::service_restart()));
+            if !self.is_answering()
+                && let Some(close) = self.leaving.take()
+            {
+                return Err(Some(close));
             }
         }
     }
@@ -235,9 +238,9 @@ impl Driver {
 
     /// Forgets an operation without a word and closes soon, so that the client connects again and asks for it again: after an
     /// `error` it would not. What is being answered is waited for, which its own timeouts bound.
-    fn restart(&mut self, at: usize) {
+    fn restart(&mut self, at: usize, close: Close) {
         self.operations.swap_remove(at);
-        self.is_restarting = true;
+        self.leaving.get_or_insert(close);
     }
 
     /// Sends events until something else happens. Nothing is looked at while the client does not take what is written.
@@ -387,7 +390,7 @@ impl Driver {
             }
             // Its client is asked anew who it is.
             Turn::Answered(at, Answer::Outdated) => {
-                self.restart(at);
+                self.restart(at, Close::service_restart());
                 Ok(())
             }
             Turn::Answered(at, Answer::Whole(response)) => self.answered(at, &response).await,
@@ -424,18 +427,18 @@ impl Driver {
                 }
                 Ok(())
             }
-            Turn::Leave => match self.leave.take() {
-                Some((_, close)) if close == Close::service_restart() => {
-                    self.is_restarting = true;
-                    Ok(())
+            Turn::Leave => {
+                if let Some((_, close)) = self.leave.take() {
+                    self.leaving = Some(close);
                 }
-                leave => Err(leave.map(|(_, close)| close)),
-            },
+                Ok(())
+            }
             Turn::Expired => Err(Some(Close::forbidden())),
         }
     }
 
-    /// Leaves in its turn if it has to.
+    /// Leaves in its turn if it has to. When the process stops, what is being answered then has the rest of the time that
+    /// requests have, after which the server ends the connection.
     fn look_at(&mut self, state: EndState) {
         let options = &self.start.options;
         let (window, close) = if state.drains {
@@ -486,7 +489,7 @@ impl Driver {
                 if replaces {
                     self.stop(&id);
                 }
-                if self.is_restarting {
+                if self.leaving.is_some() {
                     // The client asks again when it has come back.
                     return Ok(());
                 }
@@ -626,10 +629,13 @@ impl Driver {
     async fn ended(&mut self, at: usize, end: &StreamEnd) -> Result<(), Ended> {
         match end {
             StreamEnd::Reload => {
-                self.restart(at);
+                self.restart(at, Close::service_restart());
                 return Ok(());
             }
-            StreamEnd::Drain => return Err(Some(Close::going_away())),
+            StreamEnd::Drain => {
+                self.restart(at, Close::going_away());
+                return Ok(());
+            }
             StreamEnd::Expired | StreamEnd::Revoked(_) => return Err(Some(Close::forbidden())),
             StreamEnd::Complete
             | StreamEnd::Failed(_)

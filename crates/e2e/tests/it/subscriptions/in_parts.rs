@@ -64,6 +64,31 @@ fn parts_are_messages_in_the_form_that_the_upgrade_names() {
 }
 
 #[test]
+fn what_is_being_answered_has_its_time_when_the_process_stops() {
+    let yaml = format!("{YAML}http: {{ connection_shutdown_timeout: 30s }}\n");
+    for query in [QUERY, "{ topProducts(first: 2) { inStock } }"] {
+        let (mut graph, inventory) = held_back(&yaml);
+        run(async {
+            let mut answered = client(&graph, "").await;
+            // Its turn to end comes later.
+            let mut idle = client(&graph, "").await;
+            answered.subscribe("q", query).await;
+            let mut asked = inventory.next();
+            graph.served.begin_stop();
+            assert_eq!(idle.closed().await, 1001);
+            is_known(&mut asked);
+            let mut last = answered.hear().await;
+            while last["type"] == "next" {
+                last = answered.hear().await;
+            }
+            assert_eq!(last, json!({"id": "q", "type": "complete"}));
+            assert_eq!(answered.closed().await, 1001);
+        });
+        assert_eq!(graph.served.stopped().cut_off, 0);
+    }
+}
+
+#[test]
 fn parts_over_a_websocket_are_looked_at_before_they_are_sent() {
     let coprocessor = playing(|told| {
         let mut body = told["body"].clone();
