@@ -28,7 +28,7 @@ const ED25519: &str = "-----BEGIN PRIVATE KEY-----\\nMC4CAQAwBQYDK2VwBCIEIJ+DYvh
 const ED25519_PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAJrQLj5P/89iXES9+vFgrIy29clF9CC/oPPsw3c5D0bs=\n-----END PUBLIC KEY-----\n";
 const AWS: &str = "aws_sig_v4: { hardcoded: { region: eu-central-1, service_name: execute-api, access_key_id: AKIDEXAMPLE, \
                    secret_access_key: s3cret-of-aws } }";
-const HMAC: &str = "hmac: { secret: s3cret-of-hmac }";
+const HMAC: &str = "hmac: { secret: s3cret-of-hmac-16 }";
 
 fn subgraph() -> StubSubgraph {
     StubSubgraph::answering(200, "", GOOD)
@@ -119,7 +119,7 @@ fn query_and_variables_are_signed_in_an_extension() {
     let subgraph = subgraph();
     let graph = graph(
         &subgraph.url(),
-        "hmac: { secret: s3cret-of-hmac, extension_name: by }",
+        "hmac: { secret: s3cret-of-hmac-16, extension_name: by }",
         "",
     );
     assert_eq!(post(graph.address(), QUERY).status, 200);
@@ -507,7 +507,7 @@ fn programs_of_others_verify_what_is_signed() {
             };
             let aws = json!({"service": "execute-api", "region": "eu-central-1", "key": "AKIDEXAMPLE", "secret": "s3cret-of-aws"});
             questions.push(ask("aws", AWS, &aws));
-            let hmac = json!({"secret": "s3cret-of-hmac", "extension": "hmac-signature"});
+            let hmac = json!({"secret": "s3cret-of-hmac-16", "extension": "hmac-signature"});
             questions.push(ask("hmac", HMAC, &hmac));
             for components in [
                 "",
