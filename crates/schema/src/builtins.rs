@@ -470,6 +470,53 @@ fn install_directives(schema: &mut Schema) {
     add_directive(schema, "oneOf", what, Vec::new(), &[InputObject]);
 }
 
+impl Schema {
+    /// Lists `@defer` and `@stream` in introspection, for services that answer in parts. Operations may use them without a
+    /// definition, by rules of their own, so they get no name here. Of a directive that the schema defines by one of these
+    /// names nothing changes.
+    pub fn list_incremental_directives(&mut self) {
+        use DirectiveLocation::*;
+        let ty = |id, wrapping| Type { id, wrapping };
+        let (boolean, text) = (
+            ty(BOOLEAN, Wrapping::NON_NULL),
+            ty(STRING, Wrapping::NULLABLE),
+        );
+        let yes = || Some(ConstValue::Boolean(true));
+        let label = "Names this part of the answer; unique in the document.";
+        if self.directive_by_name("defer").is_none() {
+            let args = vec![
+                add_input(self, "if", boolean, yes(), "Deferred when true."),
+                add_input(self, "label", text, None, label),
+            ];
+            let what = "Allows a fragment to be answered after the rest.";
+            list_directive(self, "defer", what, args, &[FragmentSpread, InlineFragment]);
+        }
+        if self.directive_by_name("stream").is_none() {
+            let count = ty(INT, Wrapping::NON_NULL);
+            let none = Some(ConstValue::Int("0".into()));
+            let args = vec![
+                add_input(self, "if", boolean, yes(), "Streamed when true."),
+                add_input(self, "label", text, None, label),
+                add_input(
+                    self,
+                    "initialCount",
+                    count,
+                    none,
+                    "How many items come at once.",
+                ),
+            ];
+            let what = "Allows the items of a list to be answered one after another.";
+            list_directive(self, "stream", what, args, &[Field]);
+            // It may have been withheld, as nothing referred to it.
+            let name = self.types[INT].name;
+            self.types_by_name.insert(name, INT);
+            if let Err(at) = self.type_list.binary_search(&INT) {
+                self.type_list.insert(at, INT);
+            }
+        }
+    }
+}
+
 fn add_directive(
     schema: &mut Schema,
     name: &str,
@@ -477,6 +524,19 @@ fn add_directive(
     args: Vec<InputId>,
     locations: &[DirectiveLocation],
 ) {
+    let id = list_directive(schema, name, description, args, locations);
+    let name = schema.directive_defs[id].name;
+    schema.directives_by_name.insert(name, id);
+}
+
+/// Adds a directive that no document can name.
+fn list_directive(
+    schema: &mut Schema,
+    name: &str,
+    description: &str,
+    args: Vec<InputId>,
+    locations: &[DirectiveLocation],
+) -> DirectiveId {
     let name = schema.names.intern(name);
     let id = schema.directive_defs.push(DirectiveDef {
         name,
@@ -488,5 +548,5 @@ fn add_directive(
         built_in: true,
     });
     schema.directive_list.push(id);
-    schema.directives_by_name.insert(name, id);
+    id
 }

@@ -70,6 +70,9 @@ impl SchemaState {
     /// supergraph that will not do what they seem to.
     pub fn new(mut supergraph: Supergraph, config: &Config) -> (SchemaState, Vec<String>) {
         let mut notes = authorization::settle(&mut supergraph, config);
+        if config.supergraph.defer_support {
+            supergraph.api.list_incremental_directives();
+        }
         notes.extend(config.notes());
         for (section, name) in config.mentioned_subgraphs() {
             let known = || supergraph.subgraphs.iter().map(|(_, s)| &*s.name);
