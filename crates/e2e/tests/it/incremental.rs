@@ -71,6 +71,12 @@ impl Coming {
         }
         &self.text
     }
+    /// The answer of one whole.
+    fn json(mut self) -> Value {
+        self.stream.read_to_string(&mut self.text).unwrap();
+        let (_, body) = self.text.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap()
+    }
     /// The rest, and all parts as JSON.
     pub(crate) fn parts(mut self) -> Vec<Value> {
         self.stream.read_to_string(&mut self.text).unwrap();
@@ -444,4 +450,69 @@ fn parts_are_events_for_clients_of_server_sent_events() {
         refused.contains("or `multipart/mixed` for answers in parts"),
         "{refused}"
     );
+}
+
+#[test]
+fn introspection_lists_the_directives_that_are_served() {
+    let directives = |yaml: &str| {
+        let graph = Graph::with(&format!("supergraph: {{ introspection: true{yaml} }}"));
+        let query = "{ __schema { directives { name locations args { name defaultValue } } } __type(name: \"Int\") { name } }";
+        let coming = Coming::ask(graph.address(), query, "application/json");
+        let answer = coming.json();
+        let known = &answer["data"]["__schema"]["directives"];
+        let of = |name: &str| {
+            let mut all = known.as_array().unwrap().iter();
+            all.find(|directive| directive["name"] == name).cloned()
+        };
+        [of("defer"), of("stream")]
+    };
+    let arg = |name: &str, default: Option<&str>| json!({"name": name, "defaultValue": default});
+    let served = [
+        json!({
+            "name": "defer",
+            "locations": ["FRAGMENT_SPREAD", "INLINE_FRAGMENT"],
+            "args": [arg("if", Some("true")), arg("label", None)],
+        }),
+        json!({
+            "name": "stream",
+            "locations": ["FIELD"],
+            "args": [arg("if", Some("true")), arg("label", None), arg("initialCount", Some("0"))],
+        }),
+    ];
+    assert_eq!(directives(""), served.map(Some));
+    assert_eq!(directives(", defer_support: false"), [None, None]);
+}
+
+/// A proxy between gives up on a stream on which nothing comes.
+#[test]
+fn event_streams_have_heartbeats_while_a_part_is_due() {
+    let (graph, inventory) =
+        held_back("subscription: { enabled: true, client: { heartbeat_interval: 20ms } }\n");
+    let mut coming = Coming::ask(graph.address(), QUERY, "text/event-stream");
+    let mut asked = inventory.next();
+    coming.until(":\n\n");
+    is_known(&mut asked);
+    coming.until("event: complete");
+}
+
+/// Found by a random check: `inStock` may not be null, its subgraph fails, and the condition is false.
+#[test]
+fn what_does_not_count_outside_of_a_deferred_fragment_does_not_hold_it_up() {
+    let query = "query ($no: Boolean! = false) { topProducts(first: 2) { name ... @defer(label: \"stock\") { inStock } \
+         inStock @include(if: $no) ... @include(if: $no) @defer(label: \"never\") { inStock } } }";
+    for (accept, announced) in [(CURRENT, true), (OF_2022, false)] {
+        let (graph, inventory) = held_back("");
+        let mut coming = Coming::ask(graph.address(), query, accept);
+        let first = coming.until("\"hasNext\":true}\r\n---").to_owned();
+        assert!(
+            !first.contains("inStock") && !first.contains("never"),
+            "{first}"
+        );
+        assert_eq!(first.contains("stock"), announced, "{first}");
+        is_known(&mut inventory.next());
+        let parts = coming.parts();
+        let last = parts.last().unwrap().to_string();
+        assert!(last.contains("\"inStock\":true"), "{last}");
+        assert!(!last.contains("never"), "{last}");
+    }
 }

@@ -6,12 +6,14 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeMap,
     future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
     rc::Rc,
     sync::{Arc, OnceLock, Weak},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -34,7 +36,10 @@ use ogive_stream::{multipart, sse};
 use ogive_telemetry::Telemetry;
 use ogive_transport::FetchAdmission;
 
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, Sleep, sleep},
+};
 
 use crate::{
     admit::{operation::TakenRates, subgraph_rates::FetchRates},
@@ -90,6 +95,8 @@ pub(crate) struct Kept {
     /// How it ends if all that was made of it is taken.
     ending: Rc<Cell<&'static str>>,
     memory: Reservation,
+    /// How often something is sent on an event stream on which nothing else is.
+    heartbeat: Option<Duration>,
     /// Headers that the response has anyway.
     added: HeaderMap,
     /// Subgraphs that are not asked.
@@ -222,6 +229,9 @@ impl InParts {
             ending: Rc::new(Cell::new("complete")),
             end: watch.map(|watch| (end, watch)),
             memory: run.memory.beside(),
+            heartbeat: (run.serving.options.subscription.as_ref())
+                .and_then(|subscription| subscription.heartbeat)
+                .filter(|_| self.media.framing == PartFraming::EventStream),
             added: context.take_added(),
             refused: context.refused().map(<[_]>::to_vec),
             settling,
@@ -283,6 +293,7 @@ pub(crate) async fn respond_in_parts(
     let form = incremental.form;
     let mut added = std::mem::take(&mut kept.added);
     let telemetry = Arc::clone(&kept.telemetry);
+    let heartbeat = kept.heartbeat;
     let end = Rc::clone(&kept.ending);
     let left = kept.hooks.as_ref().map(|(_, left)| Rc::clone(left));
     let (sender, receiver) = channel(AHEAD_BYTES_MAX);
@@ -321,6 +332,7 @@ pub(crate) async fn respond_in_parts(
                 left,
                 work: (!is_over).then_some(work),
                 receiver,
+                heartbeat: heartbeat.map(|every| (every, Box::pin(sleep(every)))),
                 is_complete: false,
                 end,
                 end_log: line.clone().map(|line| EndLog::new(telemetry, line)),
@@ -407,7 +419,7 @@ async fn work(
         .and_then(|(gateway, serving)| FetchRates::of(gateway, serving, &context, &operation));
     let admission = rates.as_ref().map(|rates| rates as &dyn FetchAdmission);
     let end = kept.end;
-    let (is_begun, pending) = (Cell::new(false), RefCell::new(Vec::new()));
+    let (is_begun, pending) = (Cell::new(false), RefCell::new(BTreeMap::new()));
     let hooks_end = RefCell::new(None);
     let executed = {
         let send = async |payload: Payload, headers: Option<HeaderMap>| {
@@ -458,7 +470,7 @@ async fn work(
     };
     if let Some((how, errors)) = ended {
         kept.ending.set(how);
-        let last = last_payload(pending.into_inner(), form, &errors).to_json(form);
+        let last = last_payload(pending.into_inner().into_values(), form, &errors).to_json(form);
         // Whoever has left needs no last word.
         let _ = sender.send(framing.framed(&last).into()).await;
         return Ok(());
@@ -544,15 +556,21 @@ async fn hooked(
 }
 
 /// Notes what a payload announces, and what is complete with it.
-fn note_pending(pending: &mut Vec<PendingGroup>, payload: &Payload) {
-    pending.extend(payload.pending.iter().cloned());
-    let is_open = |group: &PendingGroup| !payload.completed.iter().any(|done| done.id == group.id);
-    pending.retain(is_open);
+fn note_pending(pending: &mut BTreeMap<u32, PendingGroup>, payload: &Payload) {
+    let announced = payload.pending.iter();
+    pending.extend(announced.map(|group| (group.id, group.clone())));
+    for done in &payload.completed {
+        pending.remove(&done.id);
+    }
 }
 
 /// The last payload of an answer that ends early: what was announced and has not come is null because of the errors of
 /// this response.
-fn last_payload(pending: Vec<PendingGroup>, form: IncrementalForm, response: &[u8]) -> Payload {
+fn last_payload(
+    pending: impl IntoIterator<Item = PendingGroup>,
+    form: IncrementalForm,
+    response: &[u8],
+) -> Payload {
     let errors = Bytes::copy_from_slice(errors_of(response));
     let mut last = Payload::default();
     for PendingGroup { id, path, label } in pending {
@@ -635,6 +653,8 @@ struct PartBody {
     left: Option<Rc<Notify>>,
     work: Option<Work>,
     receiver: PartReceiver,
+    /// Due where nothing else is sent.
+    heartbeat: Option<(Duration, Pin<Box<Sleep>>)>,
     is_complete: bool,
     /// How it ends.
     end: Rc<Cell<&'static str>>,
@@ -643,6 +663,15 @@ struct PartBody {
 }
 
 impl PartBody {
+    /// Sends something if nothing else was for long.
+    fn poll_heartbeat(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        let Some((every, due)) = &mut self.heartbeat else {
+            return Poll::Pending;
+        };
+        ready!(due.as_mut().poll(cx));
+        due.as_mut().reset(Instant::now() + *every);
+        Poll::Ready(Some(Ok(Bytes::from_static(sse::HEARTBEAT))))
+    }
     /// Notes a part, or how it ended.
     fn note(&mut self, end: Option<&'static str>) {
         match (&mut self.end_log, end) {
@@ -667,12 +696,18 @@ impl Stream for PartBody {
             this.framing.write(&mut start, &first.json());
             return Poll::Ready(Some(Ok(start.into())));
         }
-        if let Some(work) = &mut this.work
-            && work.as_mut().poll(cx).is_ready()
+        let mut next = Pin::new(&mut this.receiver).poll_next(cx);
+        if next.is_pending()
+            && let Some(work) = &mut this.work
         {
+            if work.as_mut().poll(cx).is_pending() {
+                // A part that it made wakes the reader, so that other tasks have their turn before it is sent.
+                return this.poll_heartbeat(cx);
+            }
             this.work = None;
+            next = Pin::new(&mut this.receiver).poll_next(cx);
         }
-        match Pin::new(&mut this.receiver).poll_next(cx) {
+        match next {
             Poll::Ready(None) if !this.is_complete => {
                 this.is_complete = true;
                 this.note(Some(this.end.get()));
@@ -687,6 +722,9 @@ impl Stream for PartBody {
             }
             Poll::Ready(Some(Ok(part))) => {
                 this.note(None);
+                if let Some((every, due)) = &mut this.heartbeat {
+                    due.as_mut().reset(Instant::now() + *every);
+                }
                 Poll::Ready(Some(Ok(part)))
             }
             step => step,
