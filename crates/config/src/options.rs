@@ -326,6 +326,11 @@ section! {
         pub storage: StorageWord = StorageWord::Local,
         /// How long Redis keeps a document after a client has registered it; default one day.
         pub ttl: Duration = Duration::seconds(86_400),
+        /// Largest document that is written to Redis; a larger one is kept by this process only.
+        pub max_document_size: ByteSize = ByteSize(64 << 10),
+        /// Most bytes of documents that this process has in Redis at a time, each counting as 1 KiB at least; further ones are
+        /// kept by this process only, and logged once. One client has `limits.client_share` of them at most.
+        pub max_shared_size: ByteSize = ByteSize(64 << 20),
     }
 
     /// `apq.router.cache.in_memory`
@@ -374,7 +379,8 @@ section! {
         /// machine's memory), at least 32 MiB.
         pub max_memory: Option<ByteSize> = None,
         /// How much one client may have of what all clients share, but at least 100 places of each table: of `max_memory` for
-        /// bodies and messages that have not come to their end. A client is an address, an IPv6 network of 64 bits counting as
+        /// bodies and messages that have not come to their end, of subscriptions, streams and WebSockets, of the documents in
+        /// Redis, and of the names that metrics tell apart. A client is an address, an IPv6 network of 64 bits counting as
         /// one; behind `http.trusted_proxies` that of the client they name. Raise it where one address speaks for most clients.
         pub client_share: Percent = Percent::of(50),
         /// Largest response to a client, in bytes; instead of a larger one there is no data, and the error

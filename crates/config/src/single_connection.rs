@@ -10,8 +10,9 @@ section! {
         /// Whether clients may have many operations answered in one stream of server-sent events (the single connection mode of
         /// graphql-sse): a token by `PUT`, the stream by `GET`, operations by `POST`, an end by `DELETE`.
         pub enabled: bool = true,
-        /// Most such streams at a time, those that are only reserved included. One more takes the place of the oldest that
-        /// nobody has opened; if all are open it is refused with `SUBSCRIPTIONS_LIMITED`.
+        /// Most such streams at a time, those that are only reserved included; one client has `limits.client_share` of them at
+        /// most. One more takes the place of the oldest that the same client has reserved and not opened; if there is none it
+        /// is refused with `SUBSCRIPTIONS_LIMITED`.
         pub max_streams: NonZeroUsize = nonzero(10_000),
         /// Most operations at a time in one stream; more are refused one by one.
         pub max_operations_per_stream: NonZeroUsize = nonzero(100),

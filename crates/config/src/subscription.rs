@@ -23,7 +23,8 @@ section! {
         pub client: SubscriptionClientOptions = SubscriptionClientOptions::default(),
         /// Equal subscriptions.
         pub deduplication: DeduplicationOptions = DeduplicationOptions::default(),
-        /// Most subscriptions at a time; more are refused with `SUBSCRIPTIONS_LIMITED`.
+        /// Most subscriptions at a time; more are refused with `SUBSCRIPTIONS_LIMITED`. One client has `limits.client_share` of
+        /// them at most.
         pub max_opened_subscriptions: NonZeroUsize = nonzero(10_000),
         /// Most events that wait for one client that does not take them.
         pub queue_capacity: NonZeroUsize = nonzero(1_024),
@@ -57,6 +58,9 @@ section! {
         pub path: Option<Path> = None,
         /// How long a client may take to introduce itself (`connection_init`); then the connection is closed with 4408.
         pub connection_init_timeout: Duration = Duration::seconds(10),
+        /// Most of them at a time, over either version of HTTP; more are refused with 503. One client has
+        /// `limits.client_share` of them at most.
+        pub max_connections: NonZeroUsize = nonzero(10_000),
         /// Most operations at a time on one connection; more are refused one by one.
         pub max_operations_per_connection: NonZeroUsize = nonzero(100),
         /// Largest message of a client.

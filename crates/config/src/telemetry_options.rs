@@ -50,10 +50,11 @@ section! {
 
     /// `telemetry.exporters.metrics.common`
     pub struct MetricsCommonOptions {
-        /// Most series of one metric; what is beyond it is counted together, marked `otel.metric.overflow`.
+        /// Most series of one metric; what is beyond it is counted together, marked `otel.metric.overflow`. Of those with names
+        /// that clients choose one client brings `limits.client_share` at most.
         pub cardinality_limit: NonZeroUsize = nonzero(2_000),
         /// Most values of one attribute of `telemetry.instrumentation.instruments`; every further one is counted as `other`, which
-        /// is told once.
+        /// is told once. One client brings `limits.client_share` of them at most.
         pub attribute_values_max: NonZeroUsize = nonzero(200),
         /// Whether operations are told apart by name.
         pub operation_names: bool = true,

@@ -109,8 +109,8 @@ codes! {
         "The subgraph failed too often and is left alone for a while; the fields concerned are null."
         "Look at the subgraph; see `traffic_shaping`'s `circuit_breaker`."
     CONNECTIONS_LIMITED 503 Gateway Transient
-        "All connections that the gateway may have are taken and busy, or all that one client may have."
-        "Come back after the seconds of `retry-after`; see `http.connections_max` and `http.connections_per_client_max`."
+        "All connections, or all WebSockets, that the gateway may have are taken and busy, or all that one client may have."
+        "Come back after the seconds of `retry-after`; see `http.connections_max` and `http.connections_per_client_max`, and for WebSockets `subscription.client.websocket.max_connections` and `limits.client_share`."
     COPROCESSOR_BREAK 400 Gateway Lasting
         "The coprocessor ended the request without a GraphQL response of its own; the status is the one it chose."
         "Ask whoever runs the coprocessor; the message is theirs."
@@ -364,7 +364,7 @@ codes! {
         "A subgraph answered an object whose type the field cannot have."
         "Compare the subgraph's schema with the one it was composed from."
     SUBSCRIPTIONS_LIMITED 503 Gateway Transient
-        "There are as many subscriptions as `subscription.max_opened_subscriptions` allows."
+        "There are as many subscriptions, or streams of them, as the configuration allows, or one client has its share of them (`limits.client_share`)."
         "Come back after the seconds of `retry-after`, or raise the limit."
     SUBSCRIPTIONS_NOT_SUPPORTED 400 Client Lasting
         "Subscriptions are not served (`subscription.enabled`), over no protocol: POST, GET, WebSocket, `text/event-stream`; or not in this place, such as a batch; or not beside a coprocessor, a script or a component at requests to subgraphs or at their answers. With a WebSocket or an `accept` header that admits nothing else the status is 400 or 406."

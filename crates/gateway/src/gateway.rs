@@ -9,7 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use ogive_base::MemoryBudget;
+use ogive_base::{CommonReservation, MemoryBudget};
 use ogive_telemetry::Telemetry;
 use ogive_transport::Callbacks;
 use tokio::sync::Notify;
@@ -20,7 +20,7 @@ use crate::{
         rates::Admission,
     },
     coprocessor::settings::{CoprocessorStages, CoprocessorState},
-    documents::Registered,
+    documents::{Registered, written::WrittenDocuments},
     identify::{revocation::Revocations, tokens::Authentication},
     options::GatewayOptions,
     policies::{Policies, policies},
@@ -42,6 +42,8 @@ pub struct Gateway {
     pub(crate) serving: ArcSwap<Serving>,
     /// Documents that clients registered; they outlive schemas and configurations.
     pub(crate) registered: Registered,
+    /// Those of them that were written where all processes find them.
+    pub(crate) written: WrittenDocuments,
     pub(crate) admission: Admission,
     pub(crate) draining: AtomicBool,
     /// Whether there is no schema yet, and what is served is only a stand-in.
@@ -61,6 +63,10 @@ pub struct Gateway {
     pub(crate) source_memory: Arc<SourceMemory>,
     /// The sources of subscriptions.
     pub(crate) sources: Arc<Sources>,
+    /// Sessions over WebSockets, by client.
+    pub(crate) sessions: Arc<ClientShares>,
+    /// What those of them hold that have no connection of their own.
+    pub(crate) session_memory: Arc<CommonReservation>,
     /// Streams for many operations.
     pub(crate) streams: Arc<EventStreams>,
     /// Told when other documents may be trusted.
@@ -121,6 +127,7 @@ impl Gateway {
         Gateway {
             wakeup,
             registered: Registered::new(options.registered_max),
+            written: WrittenDocuments::default(),
             admission: {
                 let admission = Admission::new(&memory);
                 admission.count_by(&options.admission, options.rate_tables());
@@ -146,6 +153,8 @@ impl Gateway {
             telemetry: Arc::default(),
             offload,
             source_memory: Arc::new(SourceMemory::new(&memory)),
+            session_memory: Arc::new(CommonReservation::new(&memory)),
+            sessions: Arc::default(),
             memory,
             arriving: Arc::default(),
             sources,

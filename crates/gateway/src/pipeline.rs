@@ -468,7 +468,7 @@ impl Gateway {
             files.check(&state.supergraph.api, &prepared)?;
         }
         if let Some(hash) = register {
-            self.register(serving, hash, sent(request, &text));
+            self.register(serving, context.client(), hash, sent(request, &text));
         }
         drop(text);
         memory.shrink(body_bytes);

@@ -16,6 +16,7 @@ mod shared;
 mod source;
 pub mod trusted;
 mod unknown;
+pub(crate) mod written;
 
 use std::{sync::Arc, time::Duration};
 
@@ -43,13 +44,24 @@ const PERSISTED_QUERY_BYTES_MAX: usize = 8 << 10;
 /// Longest id in bytes.
 const ID_BYTES_MAX: usize = 512;
 
+/// How registered documents are kept where all processes find them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SharedDocumentOptions {
+    /// How long.
+    pub kept_for: Duration,
+    /// Most bytes of one.
+    pub document_bytes_max: usize,
+    /// Most bytes of all that this process has written there.
+    pub bytes_max: usize,
+}
+
 /// How documents are found.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentOptions {
     /// Whether clients may register documents.
     pub apq: bool,
-    /// How long those are kept where all processes find them; `None`: each process has its own.
-    pub shared: Option<Duration>,
+    /// How those are kept where all processes find them; `None`: each process has its own.
+    pub shared: Option<SharedDocumentOptions>,
     /// Trusted documents, if ids are looked up.
     pub trusted: Option<Arc<Trusted>>,
 }
@@ -74,7 +86,11 @@ impl DocumentOptions {
         let is_shared = cache.storage == StorageWord::Redis;
         DocumentOptions {
             apq: config.apq.enabled,
-            shared: is_shared.then_some(cache.ttl.0),
+            shared: is_shared.then_some(SharedDocumentOptions {
+                kept_for: cache.ttl.0,
+                document_bytes_max: cache.max_document_size.0,
+                bytes_max: cache.max_shared_size.0,
+            }),
             trusted: None,
         }
     }

@@ -1,9 +1,10 @@
 //! Documents that somebody else has. Those of Hive's CDN, and registered documents that all processes know: looked up where one of them is asked for by a hash that this process does
 //! not know, and told to the others when a client has registered one here.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Instant};
 
 use http::HeaderMap;
+use ogive_config::Client;
 
 use super::{DocumentClient, Trusted, hex, hive::HiveDocuments, persisted_hash, resolve, unhex};
 use crate::{
@@ -90,11 +91,25 @@ impl Gateway {
     }
 
     /// Remembers a document that a client has registered, and tells other processes of it.
-    pub(crate) fn register(&self, serving: &Serving, hash: [u8; 32], text: &str) {
+    pub(crate) fn register(
+        &self,
+        serving: &Serving,
+        client: Option<Client>,
+        hash: [u8; 32],
+        text: &str,
+    ) {
         let is_new = self.registered.insert(hash, text);
         let shared = serving.shared.as_ref().filter(|_| is_new);
-        if let (Some(kept), Some(shared)) = (serving.options.documents.shared, shared) {
-            shared.store.put(&key(&hash), text.to_owned(), kept);
+        let (Some(kept), Some(shared)) = (serving.options.documents.shared, shared) else {
+            return;
+        };
+        let limits = serving.options.share_of(kept.bytes_max);
+        let client = serving.options.counted(client);
+        let now = Instant::now();
+        if self.written.admit(client, text.len(), kept, limits, now) {
+            shared
+                .store
+                .put(&key(&hash), text.to_owned(), kept.kept_for);
         }
     }
 }

@@ -31,6 +31,7 @@ pub(crate) mod whole_body;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderName, HeaderValue, Response, header};
+use ogive_base::Shortage;
 use ogive_coprocessor::Stage;
 use ogive_execute::incremental::IncrementalForm;
 use ogive_server::ResponseBody;
@@ -44,6 +45,7 @@ use crate::{
     operation::OperationRun,
     prepare::Prepared,
     schema::operation::PlannedOperation,
+    shared::client_shares,
     shared::error::{RequestError, no_subscriptions},
     shared::media::{Media, StreamMedia, stream_media},
     shared::open_response::OpenSubscription,
@@ -157,13 +159,15 @@ impl Gateway {
             .source_memory
             .hold(&plan.operation, plan.variable_bytes())?;
         let key = options.shared.then(|| plan.key(context, worker));
-        let joined = self.sources.join(
-            key.flatten(),
-            plan.subgraph(),
-            options.queue,
-            options.opened_max,
+        let place = self.sources.places.take(
+            serving.options.counted(context.client()),
+            1,
+            serving.options.share_of(options.opened_max),
         );
-        let (mut subscriber, new) = joined.ok_or_else(limited)?;
+        let place = place.map_err(|shortage| limited(shortage, "subscription"))?;
+        let (mut subscriber, new) =
+            self.sources
+                .join(key.flatten(), plan.subgraph(), options.queue, place);
         let line = self.telemetry.access.is_some().then(EndLine::default);
         subscriber.log_end(
             line.clone()
@@ -254,12 +258,6 @@ pub(crate) const STREAM_HEADERS: [(HeaderName, &str); 2] = [
     (HeaderName::from_static("x-accel-buffering"), "no"),
 ];
 
-pub(crate) fn limited() -> RequestError {
-    RequestError {
-        retry_after: Some(1),
-        ..RequestError::http(
-            codes::SUBSCRIPTIONS_LIMITED,
-            "there are as many subscriptions as there may be: come back in a moment",
-        )
-    }
+pub(crate) fn limited(shortage: Shortage, what: &str) -> RequestError {
+    client_shares::refused(codes::SUBSCRIPTIONS_LIMITED, shortage, what)
 }

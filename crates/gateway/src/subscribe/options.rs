@@ -57,6 +57,8 @@ pub struct WebSocketOptions {
     pub path: String,
     /// How long clients may take to introduce themselves.
     pub init_timeout: Duration,
+    /// Most of them at a time.
+    pub connections_max: usize,
     /// Most operations at a time on one connection.
     pub operations_max: usize,
     /// Largest message of a client.
@@ -77,6 +79,7 @@ impl SubscriptionOptions {
         let websocket = websocket.enabled.then(|| WebSocketOptions {
             path: path.0.clone(),
             init_timeout: websocket.connection_init_timeout.0,
+            connections_max: websocket.max_connections.get(),
             operations_max: websocket.max_operations_per_connection.get(),
             message_bytes_max: websocket.max_message_size.0,
             init_headers: names

@@ -9,7 +9,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -31,6 +31,7 @@ use crate::identify::{
     revocation::{Revocable, RevocationGuard, Revoked},
 };
 use crate::respond::error_rules::ErrorRewrites;
+use crate::shared::client_shares::{ClientShare, ClientShares};
 use crate::shared::error::{RequestError, internal};
 pub use crate::subscribe::counts::SubscriptionCounts;
 use crate::subscribe::{
@@ -75,7 +76,8 @@ pub(crate) struct EndState {
 #[derive(Debug)]
 pub(crate) struct Sources {
     shared: Mutex<FastMap<Arc<SourceKey>, Arc<EventSource>>>,
-    open: AtomicUsize,
+    /// Those that are open, by client.
+    pub(crate) places: Arc<ClientShares>,
     counts: CountsBySubgraph,
     next: AtomicU64,
     ending: watch::Sender<EndState>,
@@ -87,7 +89,7 @@ impl Default for Sources {
     fn default() -> Self {
         Sources {
             shared: Mutex::default(),
-            open: AtomicUsize::new(0),
+            places: Arc::default(),
             counts: CountsBySubgraph::default(),
             next: AtomicU64::new(0),
             ending: watch::Sender::new(EndState::default()),
@@ -164,18 +166,14 @@ impl Sources {
     pub(crate) fn drain(&self) {
         self.ending.send_modify(|ending| ending.drains = true);
     }
-    /// Subscribes to the source of this key, or to a new one, which the caller has to run; `None` if there are as many as
-    /// there may be. A new one that is dropped instead takes nobody with it: whoever found it meanwhile hears that.
+    /// Subscribes to the source of this key, or to a new one, which the caller has to run. A new one that is dropped instead takes nobody with it: whoever found it meanwhile hears that.
     pub(crate) fn join(
         self: &Arc<Self>,
         key: Option<SourceKey>,
         subgraph: &str,
         limits: QueueLimits,
-        opened_max: usize,
-    ) -> Option<(Subscriber, Option<RunningSource>)> {
-        let count = |open: usize| (open < opened_max).then_some(open + 1);
-        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-        self.open.fetch_update(set, fetch, count).ok()?;
+        place: ClientShare,
+    ) -> (Subscriber, Option<RunningSource>) {
         let counts = self.counts.of(subgraph);
         counts.open.fetch_add(1, Ordering::Relaxed);
         let number = self.number();
@@ -213,8 +211,9 @@ impl Sources {
             end_log: None,
             watch: None,
             hooked: None,
+            _place: place,
         };
-        Some((subscriber, is_new.then(|| self.run(source))))
+        (subscriber, is_new.then(|| self.run(source)))
     }
     /// A source runs until this is dropped; then whoever is still subscribed hears its end.
     fn run(self: &Arc<Self>, source: Arc<EventSource>) -> RunningSource {
@@ -464,6 +463,8 @@ pub(crate) struct Subscriber {
     watch: Option<RevocationGuard>,
     /// Who looks at its events before its client, if anybody does.
     hooked: Option<Box<HookedEvents>>,
+    /// Among those of its client.
+    _place: ClientShare,
 }
 
 impl Subscriber {
@@ -550,7 +551,6 @@ impl Drop for Subscriber {
         if let Some(logger) = &mut self.end_log {
             logger.sent(self.queue.passed());
         }
-        self.sources.open.fetch_sub(1, Ordering::Relaxed);
         let counts = &self.source.counts;
         counts.open.fetch_sub(1, Ordering::Relaxed);
         let mut subscribers = lock(&self.source.subscribers);
@@ -590,7 +590,8 @@ mod tests {
             bytes_max: 1,
             drops: false,
         };
-        sources.join(Some(key), "a", limits, 9).unwrap()
+        let place = ClientShare::of(&sources.places, None);
+        sources.join(Some(key), "a", limits, place)
     }
 
     #[tokio::test]

@@ -149,7 +149,7 @@ impl Gateway {
             .await?;
         let owner = Owner::of(known.as_deref());
         match asked {
-            StreamRequest::Reserve => self.reserve(single, owner, context),
+            StreamRequest::Reserve => self.reserve(serving, single, owner, context),
             StreamRequest::Open(token) => {
                 self.stream_of(&token, &owner)?;
                 let stream = self
@@ -175,6 +175,7 @@ impl Gateway {
 
     fn reserve(
         &self,
+        serving: &Serving,
         single: &SingleConnectionOptions,
         owner: Owner,
         context: RequestContext<'_>,
@@ -186,8 +187,10 @@ impl Gateway {
             .fill(&mut random)
             .map_err(|_| internal())?;
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let reserved = self.streams.reserve(&token, owner, single.streams_max);
-        let stream = reserved.ok_or_else(super::limited)?;
+        let client = serving.options.counted(Some(context.identity.client));
+        let limits = serving.options.share_of(single.streams_max);
+        let reserved = self.streams.reserve(&token, owner, client, limits);
+        let stream = reserved.map_err(|shortage| super::limited(shortage, "stream"))?;
         let (streams, expiring) = (Arc::clone(&self.streams), token.clone());
         let timeout = single.reservation_timeout;
         tokio::task::spawn_local(async move {

@@ -7,6 +7,7 @@
 use std::{
     collections::BTreeMap,
     future::Future,
+    net::IpAddr,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, Waker},
@@ -15,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_core::Stream;
-use ogive_base::{FastMap, Reservation};
+use ogive_base::{FastMap, Reservation, ShareLimits, Shortage};
 use ogive_stream::{session::ID_BYTES_MAX, sse};
 use tokio::{
     sync::{Notify, mpsc::Receiver},
@@ -23,7 +24,10 @@ use tokio::{
 };
 
 use crate::{
-    shared::error::internal,
+    shared::{
+        client_shares::{ClientShare, ClientShares},
+        error::internal,
+    },
     subscribe::{
         owner::Owner,
         queue::{StreamEnd, StreamStep},
@@ -33,22 +37,39 @@ use crate::{
 
 /// All streams of the process, by their tokens.
 #[derive(Debug, Default)]
-pub(crate) struct EventStreams(Mutex<StreamTable>);
+pub(crate) struct EventStreams {
+    /// How many there are, by client.
+    places: Arc<ClientShares>,
+    table: Mutex<StreamTable>,
+}
 
 #[derive(Debug, Default)]
 struct StreamTable {
-    streams: FastMap<Box<str>, Arc<EventStream>>,
-    /// The tokens of those that nobody has opened, in the order in which they were reserved.
-    reserved: BTreeMap<u64, Box<str>>,
+    streams: FastMap<Box<str>, PlacedStream>,
+    /// The tokens of those that nobody has opened, by client, in the order in which they were reserved.
+    reserved: BTreeMap<Reserved, Box<str>>,
     /// How many were reserved.
     reservations: u64,
+}
+
+/// A stream and its place among those of its client.
+#[derive(Debug)]
+struct PlacedStream {
+    stream: Arc<EventStream>,
+    place: ClientShare,
+}
+
+/// Who has reserved a stream, and which number that had.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Reserved {
+    client: Option<IpAddr>,
+    number: u64,
 }
 
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct EventStream {
-    /// In the order in which they were reserved.
-    number: u64,
+    reserved: Reserved,
     owner: Owner,
     /// Told when it is over.
     left: Notify,
@@ -129,73 +150,90 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl EventStreams {
-    /// Reserves a stream. If there are as many as there may be, it takes the place of the one that was reserved first and that
-    /// nobody has opened: whoever reserves many keeps nobody else out. `None` if all are open.
+    /// Reserves a stream. If its client has as many as it may, or all have, it takes the place of the one that this client has
+    /// reserved first and has not opened: nobody loses one because of others.
     pub(crate) fn reserve(
         &self,
         token: &str,
         owner: Owner,
-        streams_max: usize,
-    ) -> Option<Arc<EventStream>> {
-        let mut table = lock(&self.0);
-        let mut replaced = None;
-        if table.streams.len() >= streams_max {
-            replaced = Some(table.take_oldest_reserved()?);
-        }
+        client: Option<IpAddr>,
+        limits: ShareLimits,
+    ) -> Result<Arc<EventStream>, Shortage> {
+        let mut table = lock(&self.table);
+        let (place, replaced) = match self.places.take(client, 1, limits) {
+            Ok(place) => (place, None),
+            Err(shortage) => {
+                let PlacedStream { stream, place } =
+                    table.take_oldest_reserved(client).ok_or(shortage)?;
+                (place, Some(stream))
+            }
+        };
         table.reservations += 1;
         let stream = Arc::new(EventStream {
-            number: table.reservations,
+            reserved: Reserved {
+                client,
+                number: table.reservations,
+            },
             owner,
             left: Notify::new(),
             state: Mutex::default(),
         });
-        table.reserved.insert(stream.number, token.into());
-        table.streams.insert(token.into(), Arc::clone(&stream));
+        table.reserved.insert(stream.reserved, token.into());
+        let placed = PlacedStream {
+            stream: Arc::clone(&stream),
+            place,
+        };
+        table.streams.insert(token.into(), placed);
         drop(table);
         if let Some(replaced) = replaced {
             replaced.end();
         }
-        Some(stream)
+        Ok(stream)
     }
     /// The stream of a token.
     pub(crate) fn get(&self, token: &str) -> Option<Arc<EventStream>> {
-        lock(&self.0).streams.get(token).map(Arc::clone)
+        let table = lock(&self.table);
+        let placed = table.streams.get(token)?;
+        Some(Arc::clone(&placed.stream))
     }
     /// Forgets a stream that nobody has opened.
     pub(crate) fn expire(&self, token: &str) {
-        let mut table = lock(&self.0);
-        let Some(stream) = table.streams.get(token) else {
+        let mut table = lock(&self.table);
+        let Some(placed) = table.streams.get(token) else {
             return;
         };
-        let number = stream.number;
-        if table.reserved.remove(&number).is_some() {
-            let stream = table.streams.remove(token);
+        let reserved = placed.stream.reserved;
+        if table.reserved.remove(&reserved).is_some() {
+            let placed = table.streams.remove(token);
             drop(table);
-            if let Some(stream) = stream {
-                stream.end();
+            if let Some(placed) = placed {
+                placed.stream.end();
             }
         }
     }
     /// Forgets a stream that was opened.
     fn close(&self, token: &str) {
-        let stream = lock(&self.0).streams.remove(token);
-        if let Some(stream) = stream {
-            stream.end();
+        let placed = lock(&self.table).streams.remove(token);
+        if let Some(placed) = placed {
+            placed.stream.end();
         }
     }
     /// Opens a stream; `None` if it is open already. Only under the lock of all: it may be expiring.
     pub(crate) fn open(&self, token: &str) -> Option<Arc<EventStream>> {
-        let mut table = lock(&self.0);
-        let stream = table.streams.get(token).map(Arc::clone)?;
-        table.reserved.remove(&stream.number)?;
+        let mut table = lock(&self.table);
+        let stream = Arc::clone(&table.streams.get(token)?.stream);
+        table.reserved.remove(&stream.reserved)?;
         Some(stream)
     }
 }
 
 impl StreamTable {
-    /// Takes out the stream that was reserved first of those that nobody has opened.
-    fn take_oldest_reserved(&mut self) -> Option<Arc<EventStream>> {
-        let (_, token) = self.reserved.pop_first()?;
+    /// Takes out the stream that a client has reserved first of those that it has not opened.
+    fn take_oldest_reserved(&mut self, client: Option<IpAddr>) -> Option<PlacedStream> {
+        let of_client = |number| Reserved { client, number };
+        let mut own = self.reserved.range(of_client(0)..=of_client(u64::MAX));
+        let oldest = *own.next()?.0;
+        let token = self.reserved.remove(&oldest)?;
         self.streams.remove(&token)
     }
 }
@@ -500,7 +538,9 @@ mod tests {
 
     fn stream() -> Arc<EventStream> {
         let streams = EventStreams::default();
-        streams.reserve("t", Owner::default(), 1).unwrap()
+        let limits = ShareLimits { all: 1, each: 1 };
+        let reserved = streams.reserve("t", Owner::default(), None, limits);
+        reserved.unwrap_or_else(|shortage| panic!("{shortage:?}"))
     }
     /// What is sent next; `None` if nothing is.
     fn next(stream: &EventStream) -> Option<NextStep> {
@@ -519,6 +559,38 @@ mod tests {
     }
     fn place(stream: &Arc<EventStream>) -> OperationPlace {
         stream.begin("x", 1).unwrap_or_else(|e| panic!("{e:?}"))
+    }
+
+    /// One client that reserves all the time takes nobody else's place, and opens what it has reserved last.
+    #[test]
+    fn who_reserves_without_end_replaces_its_own_streams_only() {
+        let streams = EventStreams::default();
+        let limits = ShareLimits { all: 10, each: 6 };
+        let reserve = |client: u8, token: &str| {
+            let client = Some(IpAddr::from([10, 0, 0, client]));
+            let reserved = streams.reserve(token, Owner::default(), client, limits);
+            reserved.map(|stream| stream.reserved.number)
+        };
+        reserve(2, "other").unwrap();
+        for number in 0..1_000 {
+            reserve(1, &format!("mine{number}")).unwrap();
+        }
+        assert_eq!(streams.places.taken(), 7);
+        assert!(streams.open("other").is_some());
+        assert!(streams.open("mine993").is_none());
+        for number in 994..1_000 {
+            assert!(streams.open(&format!("mine{number}")).is_some());
+        }
+        assert_eq!(reserve(1, "more"), Err(Shortage::Own));
+        for number in 0..3 {
+            reserve(3, &number.to_string()).unwrap();
+        }
+        // All places are taken, and whoever has reserved none there gets none.
+        assert_eq!(reserve(4, "late"), Err(Shortage::All));
+        reserve(3, "again").unwrap();
+        assert!(streams.open("0").is_none() && streams.open("1").is_some());
+        streams.close("mine999");
+        assert!(reserve(4, "late").is_ok());
     }
 
     #[test]

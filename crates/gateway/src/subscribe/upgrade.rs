@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version, header, request::Parts,
+};
 use ogive_server::{ClientCertificate, ResponseBody, Upgrade};
 use ogive_stream::{
     Protocol,
@@ -18,6 +20,7 @@ use crate::{
     gateway::Gateway,
     options::GatewayOptions,
     router::no_websockets,
+    shared::client_shares,
     shared::context::{Identity, RequestContext},
     shared::error::RequestError,
     shared::media::message_form,
@@ -25,6 +28,9 @@ use crate::{
     subscribe::sender::OperationSender,
     subscribe::websocket::{SessionStart, serve},
 };
+
+/// What a session holds while nothing is said, in bytes.
+const SESSION_BYTES: usize = 8 << 10;
 
 impl Gateway {
     /// Answers a request for a WebSocket.
@@ -47,7 +53,20 @@ impl Gateway {
             .handle_of()
             .zip(context.worker.handle())
             .ok_or_else(no_websockets)?;
+        let place = gateway.sessions.take(
+            options.counted(Some(context.identity.client)),
+            1,
+            options.share_of(websocket.connections_max),
+        );
+        let place = place
+            .map_err(|why| client_shares::refused(codes::CONNECTIONS_LIMITED, why, "WebSocket"))?;
+        // One that is a stream of many has nothing of its connection.
+        let memory = (parts.version == Version::HTTP_2)
+            .then(|| gateway.session_memory.hold(SESSION_BYTES))
+            .transpose()?;
         let start = SessionStart {
+            _place: place,
+            _memory: memory,
             number: gateway.sources.number(),
             sender: OperationSender {
                 gateway,

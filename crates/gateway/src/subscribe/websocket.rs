@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
-use ogive_base::{OutOfMemory, Reservation};
+use ogive_base::{HeldBytes, OutOfMemory, Reservation};
 use ogive_identity::Caller;
 use ogive_net::Rest;
 use ogive_server::{ResponseBody, Upgraded, parts::PartStream};
@@ -32,6 +32,7 @@ use tokio::{
 };
 
 use crate::{
+    shared::client_shares::ClientShare,
     shared::error::{RequestError, internal},
     subscribe::direct::{DirectGuard, SessionSocket},
     subscribe::format::errors_of,
@@ -54,6 +55,10 @@ pub(crate) struct SessionStart {
     pub(crate) options: Arc<SubscriptionOptions>,
     /// Decides when it ends, of all that end.
     pub(crate) number: u64,
+    /// Among the sessions of its client.
+    pub(crate) _place: ClientShare,
+    /// Counts what it holds while nothing is said.
+    pub(crate) _memory: Option<HeldBytes>,
 }
 
 /// Serves a session until it ends.

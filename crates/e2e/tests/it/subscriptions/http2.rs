@@ -194,3 +194,37 @@ fn they_are_offered_where_they_are_served_and_nowhere_else() {
     let graph = Streamed::with("  client: { websocket: { enabled: false } }\n");
     assert!(!offers_websockets(graph.served.address));
 }
+
+/// They need no connection of their own, so connections do not bound them: a client has its share of all, counted as memory.
+#[test]
+fn a_client_has_its_share_of_websockets() {
+    let graph = Streamed::with(
+        "  client: { websocket: { max_connections: 150 } }\nhttp: { trusted_proxies: [127.0.0.1] }\n",
+    );
+    let open = async |sender: &mut Sender, client: &str| {
+        let headers = [USUAL[0], USUAL[1], ("x-forwarded-for", client)];
+        ask(sender, "websocket", &headers).await
+    };
+    run(async {
+        let (mut first, mut second) = (connect(&graph).await, connect(&graph).await);
+        let before = graph.served.gateway.memory().used();
+        let mut sockets = Vec::new();
+        for nth in 0..100 {
+            let sender = if nth % 2 == 0 {
+                &mut first
+            } else {
+                &mut second
+            };
+            let response = open(sender, "10.0.0.1").await;
+            assert_eq!(response.status(), StatusCode::OK, "{nth}");
+            sockets.push(hyper::upgrade::on(response).await.unwrap());
+        }
+        let held = graph.served.gateway.memory().used() - before;
+        assert!(held >= 100 * (6 << 10), "{held} bytes");
+        let refused = open(&mut first, "10.0.0.1").await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let other = open(&mut first, "10.0.0.2").await;
+        assert_eq!(other.status(), StatusCode::OK);
+        assert_eq!(query(&mut second).await, StatusCode::OK);
+    });
+}

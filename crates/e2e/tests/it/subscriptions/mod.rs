@@ -18,6 +18,7 @@ mod protocols;
 mod rates;
 mod reload;
 mod revoked;
+mod shares;
 mod single_connection;
 mod told;
 pub(crate) mod violations;
