@@ -108,7 +108,7 @@ impl Gateway {
         let parts = &*parts;
         // In a box, because most requests have none.
         let record = match worker.observer() {
-            None => self.begin(&serving.options, parts).map(Box::new),
+            None => self.begin(&serving.options, parts, &identity).map(Box::new),
             // What is only explained is neither counted nor logged.
             Some(_) => None,
         };
@@ -154,7 +154,7 @@ impl Gateway {
         if !upgrade_access.is(&serving.options.upgrade_access) {
             return None;
         }
-        let record = self.begin(&serving.options, parts).map(Box::new);
+        let record = self.begin(&serving.options, parts, identity).map(Box::new);
         let context = RequestContext {
             parts,
             identity,

@@ -85,12 +85,21 @@ impl Gateway {
     }
 
     /// The record of a GraphQL request, if anybody wants one.
-    pub(crate) fn begin(&self, options: &GatewayOptions, parts: &Parts) -> Option<Record> {
+    pub(crate) fn begin(
+        &self,
+        options: &GatewayOptions,
+        parts: &Parts,
+        identity: &Identity,
+    ) -> Option<Record> {
         let observe = &options.observe;
         let wanted = (self.telemetry.is_on() || observe.is_on())
             && parts.uri.path().starts_with(&options.graphql_path)
             && parts.method != Method::OPTIONS;
-        wanted.then(|| self.record(options, parts))
+        wanted.then(|| {
+            let mut record = self.record(options, parts);
+            record.counted_for = options.counted(Some(identity.client));
+            record
+        })
     }
     /// A record whose id is the client's or a new one.
     pub(crate) fn record(&self, options: &GatewayOptions, parts: &Parts) -> Record {

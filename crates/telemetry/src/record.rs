@@ -6,6 +6,7 @@
 use std::{
     borrow::Cow,
     cell::{Cell, Ref, RefCell},
+    net::IpAddr,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -42,6 +43,8 @@ pub struct Record {
     pub request_id: Option<HeaderValue>,
     /// What its client is called, if that is said.
     pub client: Option<Box<ClientIdentity>>,
+    /// Whose share of what metrics tell apart it has; `None` if nobody can tell.
+    pub counted_for: Option<IpAddr>,
     /// Reading and checking it.
     received: Cell<Option<Timed>>,
     /// Whether operations are kept with the names of subgraphs until the end.
@@ -97,6 +100,7 @@ impl Record {
             trace,
             request_id,
             client: None,
+            counted_for: None,
             received: Cell::new(None),
             keep,
             is_event: false,
@@ -121,6 +125,7 @@ impl Record {
             trace: Some(trace),
             request_id: None,
             client: None,
+            counted_for: None,
             received: Cell::new(None),
             keep: true,
             is_event: true,
@@ -190,7 +195,7 @@ impl Record {
         }
         let took = self.now() - operation.started;
         if let Some(metrics) = self.counts() {
-            metrics.operation(&operation, took, &subgraph);
+            metrics.operation(&operation, self.counted_for, took, &subgraph);
         }
         if self.keep {
             for call in &mut operation.calls {
@@ -217,12 +222,12 @@ impl Record {
         let attributes = self.attributes.borrow();
         let attributes = attributes.as_deref();
         if let Some(metrics) = self.counts() {
-            let new_client = NewValue::refused(!self.is_admitted.get());
+            let new_client = NewValue::refused(!self.is_admitted.get(), self.counted_for);
             let who = (self.method, self.client.as_deref(), new_client);
             // Behind an upgrade nobody knows yet who asks.
             let is_refused =
                 self.code.get().is_some() || status == 101 || (400..500).contains(&status);
-            let is_new = NewValue::refused(is_refused);
+            let is_new = NewValue::refused(is_refused, self.counted_for);
             metrics.left(who, attributes, (status, is_new), took, bytes);
         }
         let operations = self.operations.take();

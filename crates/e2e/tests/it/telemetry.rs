@@ -466,6 +466,39 @@ fn the_number_of_series_is_bounded() {
     assert_eq!(value(&scrape(&graph), all), 2.0);
 }
 
+/// Found by an attacker: names that one client had made up kept those of all others out for good.
+#[test]
+fn names_that_one_client_makes_up_leave_room_for_others() {
+    let graph = Graph::with(&format!(
+        "telemetry: {{ exporters: {{ metrics: {{ {PROMETHEUS}, common: {{ cardinality_limit: 110 }} }} }} }}\n\
+         http: {{ workers: 1, trusted_proxies: [127.0.0.1] }}"
+    ));
+    let ask = |client: &str, name: &str| {
+        let query = format!("query {name} {{ __typename }}");
+        let headers = [("x-forwarded-for", client), ("graphql-client-name", name)];
+        assert_eq!(post_with(graph.address(), &query, &headers).status, 200);
+    };
+    for n in 0..120 {
+        ask("10.0.0.1", &format!("Junk{n}"));
+    }
+    ask("10.0.0.2", "Shop");
+    let text = scrape(&graph);
+    for (metric, of, own) in [
+        (
+            "graphql_operation_duration_seconds_count",
+            "graphql_operation_name",
+            ",graphql_operation_type=\"query\",graphql_response_has_errors=\"false\"",
+        ),
+        ("ogive_client_requests_total", "graphql_client_name", ""),
+    ] {
+        let series = |labels: &str| value(&text, &format!("{metric}{{{labels}}}"));
+        assert_eq!(series(&format!("{of}=\"Shop\"{own}")), 1.0, "{text}");
+        assert_eq!(series(&format!("{of}=\"Junk99\"{own}")), 1.0);
+        // A client brings a hundred in any case.
+        assert_eq!(series("otel_metric_overflow=\"true\""), 20.0);
+    }
+}
+
 /// Every request that a limit would refuse is counted where the limit is only measured.
 #[test]
 fn clients_that_say_what_they_are_called_are_told_apart() {

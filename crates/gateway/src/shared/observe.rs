@@ -48,6 +48,7 @@ pub fn telemetry(config: &Config, commit: Option<&'static str>) -> Result<Teleme
             Metrics::new(MetricsOptions {
                 cardinality_limit: metrics.common.cardinality_limit.get(),
                 attribute_values_max: metrics.common.attribute_values_max.get(),
+                client_share: config.limits.client_share.0.get().into(),
                 operation_names: metrics.common.operation_names,
                 clients: metrics.common.clients,
                 bounds_ns: metrics.common.buckets.0.clone(),

@@ -1,8 +1,11 @@
 //! Attributes that operators add to metrics, as a part of the key of a series; and how many values each of them may have.
 
-use std::sync::{PoisonError, RwLock};
+use std::{
+    net::IpAddr,
+    sync::{Arc, PoisonError, RwLock},
+};
 
-use ogive_base::FastMap;
+use ogive_base::{FastMap, Share, ShareLimits, Shares, Shortage};
 
 use crate::attributes::{Attributes, Signal, kept_name};
 
@@ -25,41 +28,44 @@ pub(super) enum Instrument {
 /// What becomes of a value that was not seen before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NewValue {
-    /// It is told apart from now on, if there is room.
-    Learn,
+    /// It is told apart from now on, if there is room, and this client may bring one more; `None` if nobody can tell whose it
+    /// is.
+    Learn(Option<IpAddr>),
     /// It counts with others: who is refused could take the room of those who are not.
     Other,
 }
 
 impl NewValue {
-    pub(crate) fn refused(is_refused: bool) -> Self {
+    pub(crate) fn refused(is_refused: bool, client: Option<IpAddr>) -> Self {
         if is_refused {
             NewValue::Other
         } else {
-            NewValue::Learn
+            NewValue::Learn(client)
         }
     }
 }
 
 /// The values of each attribute, told apart up to a limit. What the configuration itself says is always told apart.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct AttributeValues {
-    limit: usize,
+    limits: ShareLimits,
     /// By metric and attribute.
     known: RwLock<FastMap<(Instrument, &'static str), Known>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    values: FastMap<Box<str>, ()>,
+    /// With the place that each has taken.
+    values: FastMap<Box<str>, Share<IpAddr>>,
+    places: Arc<Shares<IpAddr>>,
     /// Whether it was told that there are more.
     is_told: bool,
 }
 
 impl AttributeValues {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limits: ShareLimits) -> Self {
         AttributeValues {
-            limit,
+            limits,
             known: RwLock::default(),
         }
     }
@@ -73,24 +79,32 @@ impl AttributeValues {
             return found.values.contains_key(value);
         }
         drop(known);
-        if is_new == NewValue::Other {
+        let NewValue::Learn(client) = is_new else {
             return false;
-        }
+        };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let found = known.entry(of).or_default();
-        if found.values.len() < self.limit {
-            found.values.insert(value.into(), ());
+        if found.values.contains_key(value) {
             return true;
         }
-        if !found.is_told && !found.values.contains_key(value) {
-            found.is_told = true;
-            tracing::warn!(
-                attribute = of.1,
-                values = self.limit,
-                "an attribute of metrics has too many values: further ones are counted as `other`"
-            );
+        match found.places.take(client, 1, self.limits) {
+            Ok(place) => {
+                found.values.insert(value.into(), place);
+                true
+            }
+            // Others may have further ones.
+            Err(Shortage::Own) => false,
+            Err(Shortage::All) => {
+                if !std::mem::replace(&mut found.is_told, true) {
+                    tracing::warn!(
+                        attribute = of.1,
+                        values = self.limits.all,
+                        "an attribute of metrics has too many values: further ones are counted as `other`"
+                    );
+                }
+                false
+            }
         }
-        found.values.contains_key(value)
     }
 
     /// The name of a series with the attributes of metrics; `None` if there are none.
@@ -127,8 +141,6 @@ pub(super) fn read(key: &str) -> (&str, Vec<(&'static str, String)>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::attributes::AttributeName;
 
@@ -140,14 +152,14 @@ mod tests {
             default: Some("none".into()),
         }]
         .into();
-        let values = AttributeValues::new(2);
+        let values = AttributeValues::new(ShareLimits::of(2, 50));
         let of = |instrument, value: Option<&str>| {
             let mut noted = Attributes::new(&names);
             if let Some(value) = value {
                 noted.note(0, value);
             }
             let key = values
-                .key(instrument, "Shop", Some(&noted), NewValue::Learn)
+                .key(instrument, "Shop", Some(&noted), NewValue::Learn(None))
                 .unwrap();
             let (name, attributes) = read(&key);
             assert_eq!((name, attributes[0].0), ("Shop", "tenant"));
@@ -162,21 +174,26 @@ mod tests {
         let nothing: Arc<[AttributeName]> = [].into();
         let nothing = Attributes::new(&nothing);
         assert_eq!(
-            values.key(Instrument::Request, "Shop", Some(&nothing), NewValue::Learn),
+            values.key(
+                Instrument::Request,
+                "Shop",
+                Some(&nothing),
+                NewValue::Learn(None)
+            ),
             None
         );
-        let none = values.key(Instrument::Request, "Shop", None, NewValue::Learn);
+        let none = values.key(Instrument::Request, "Shop", None, NewValue::Learn(None));
         assert_eq!(none, None);
         assert_eq!(read("Shop"), ("Shop", Vec::new()));
     }
 
     #[test]
     fn who_is_refused_takes_nobody_s_room() {
-        let values = AttributeValues::new(1);
+        let values = AttributeValues::new(ShareLimits::of(1, 50));
         let of = (Instrument::Request, kept_name("app"));
         assert!(!values.admits(of, "forged", NewValue::Other));
-        assert!(values.admits(of, "checkout", NewValue::Learn));
+        assert!(values.admits(of, "checkout", NewValue::Learn(None)));
         assert!(values.admits(of, "checkout", NewValue::Other));
-        assert!(!values.admits(of, "forged", NewValue::Learn));
+        assert!(!values.admits(of, "forged", NewValue::Learn(None)));
     }
 }

@@ -12,6 +12,7 @@ mod attribute_values;
 mod costs;
 mod counts;
 mod family;
+mod new_names;
 mod pairs;
 mod shard;
 mod subscriptions;
@@ -19,18 +20,20 @@ pub mod text;
 
 use std::{
     cell::Cell,
+    net::IpAddr,
     sync::{
-        Mutex, PoisonError, RwLock,
+        Mutex, PoisonError,
         atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use ogive_base::FastMap;
+use ogive_base::ShareLimits;
 
 pub(crate) use attribute_values::NewValue;
 use attribute_values::{AttributeValues, Instrument};
 pub use family::{Family, Histogram, Series, Value};
+use new_names::NewNames;
 pub use shard::Outcome;
 use shard::{Kept, OperationKey, RequestKey, Shard};
 pub use subscriptions::SubscriptionGauges;
@@ -72,6 +75,8 @@ pub struct MetricsOptions {
     pub cardinality_limit: usize,
     /// Most values of one attribute that operators add; default 200.
     pub attribute_values_max: usize,
+    /// How many of these one client may bring, in percent; default 50.
+    pub client_share: usize,
     /// Whether operations are told apart by name; default yes.
     pub operation_names: bool,
     /// Whether clients that say what they are called are counted; default yes.
@@ -87,6 +92,7 @@ impl Default for MetricsOptions {
         MetricsOptions {
             cardinality_limit: 2_000,
             attribute_values_max: 200,
+            client_share: 50,
             operation_names: true,
             clients: true,
             bounds_ns: BOUNDS_NS.to_vec(),
@@ -100,8 +106,9 @@ impl Default for MetricsOptions {
 pub struct Metrics {
     operation_names: bool,
     clients: bool,
-    /// Names and versions of clients that were let in. Each thread adds as many as it may have series.
-    known_clients: RwLock<FastMap<Box<str>, Vec<Box<str>>>>,
+    /// Series of operations, and clients by name and version, that are told apart.
+    new_operations: NewNames,
+    new_clients: NewNames,
     commit: Option<&'static str>,
     values: AttributeValues,
     kept: Kept,
@@ -241,12 +248,14 @@ fn label(code: &str) -> &str {
 impl Metrics {
     /// Counts from zero.
     pub fn new(options: MetricsOptions) -> Self {
+        let limits = |all| ShareLimits::of(all, options.client_share);
         Metrics {
             operation_names: options.operation_names,
             clients: options.clients,
-            known_clients: RwLock::default(),
+            new_operations: NewNames::new(limits(options.cardinality_limit)),
+            new_clients: NewNames::new(limits(options.cardinality_limit)),
             commit: options.commit,
-            values: AttributeValues::new(options.attribute_values_max),
+            values: AttributeValues::new(limits(options.attribute_values_max)),
             kept: Kept {
                 limit: options.cardinality_limit,
                 bounds: options.bounds_ns.into(),
@@ -311,26 +320,22 @@ impl Metrics {
     /// Counts a client by its name and version if it is let in or was before, and as `other` if not.
     fn client(&self, slot: &Slot, client: &ClientIdentity, new: NewValue) {
         let pair = (&*client.name, &*client.version);
-        let is_known = || {
-            let known = self.known_clients.read();
-            let known = known.unwrap_or_else(PoisonError::into_inner);
-            let versions = known.get(pair.0);
-            versions.is_some_and(|versions| versions.iter().any(|known| **known == *pair.1))
-        };
-        if new == NewValue::Other && !is_known() {
+        let name = || [pair.0, pair.1].join("\0");
+        if new == NewValue::Other && !self.new_clients.knows(&name()) {
             return Self::shard(slot, Shard::other_client);
         }
-        let is_first = Self::shard(slot, |shard| shard.client(pair, self.kept.limit));
-        if is_first && !is_known() {
-            let known = self.known_clients.write();
-            let mut known = known.unwrap_or_else(PoisonError::into_inner);
-            known.entry(pair.0.into()).or_default().push(pair.1.into());
-        }
+        let is_let_in = || match new {
+            NewValue::Learn(from) => self.new_clients.learn(&name(), from),
+            NewValue::Other => true,
+        };
+        let limit = self.kept.limit;
+        Self::shard(slot, |shard| shard.client(pair, limit, is_let_in));
     }
     /// An operation is done. `subgraph` names a subgraph by its index.
     pub(crate) fn operation<'n>(
         &self,
         operation: &Operation,
+        client: Option<IpAddr>,
         took: Duration,
         subgraph: impl Fn(u32) -> &'n str,
     ) {
@@ -341,7 +346,7 @@ impl Metrics {
             Instrument::Operation,
             name,
             operation.attributes.as_deref(),
-            NewValue::refused(operation.code.is_some()),
+            NewValue::refused(operation.code.is_some(), client),
         );
         let key = OperationKey {
             name: attributed.as_deref().unwrap_or(name),
@@ -350,7 +355,10 @@ impl Metrics {
         };
         Self::shard(self.slot(), |shard| {
             if !operation.kind.is_empty() {
-                shard.operation(key, took, kept);
+                shard.operation(key, took, kept, || {
+                    let series = format!("{}\0{}\0{}", key.name, key.kind, key.failed);
+                    self.new_operations.learn(&series, client)
+                });
             }
             for (stop, timed) in Stop::ALL.into_iter().zip(&operation.stops) {
                 if let Some((_, took)) = timed {
@@ -371,7 +379,7 @@ impl Metrics {
                     Instrument::Subgraph,
                     name,
                     call.attributes.as_deref(),
-                    NewValue::Learn,
+                    NewValue::Learn(client),
                 );
                 let name = attributed.as_deref().unwrap_or(name);
                 shard.call(name, outcome, call.took, kept);

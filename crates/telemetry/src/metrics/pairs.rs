@@ -19,13 +19,24 @@ pub(super) struct PairCounts {
 
 impl PairCounts {
     /// Adds to a pair; to those beyond the limit if there are as many already. Whether the pair is new, and has room.
-    pub(super) fn add(&mut self, (first, second): (&str, &str), more: u64, limit: usize) -> bool {
+    pub(super) fn add(&mut self, pair: (&str, &str), more: u64, limit: usize) -> bool {
+        self.add_if(pair, more, limit, || true)
+    }
+
+    /// The same; a pair that is new has room only if it is let in.
+    pub(super) fn add_if(
+        &mut self,
+        (first, second): (&str, &str),
+        more: u64,
+        limit: usize,
+        is_let_in: impl FnOnce() -> bool,
+    ) -> bool {
         let found = self.counts.get_mut(first);
         let mut found = found.into_iter().flatten();
         if let Some((_, count)) = found.find(|(known, _)| **known == *second) {
             *count += more;
             return false;
-        } else if self.series >= limit {
+        } else if self.series >= limit || !is_let_in() {
             self.overflow += more;
             return false;
         } else {

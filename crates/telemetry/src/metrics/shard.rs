@@ -107,20 +107,20 @@ fn count(list: &mut Vec<(&'static str, u64)>, code: &'static str, more: u64, lim
     }
 }
 
-/// The same in a map of lists with `series` entries altogether.
+/// The same in a map of lists with `series` entries altogether; a new one has room only if it is let in.
 fn find_named<'m, K: PartialEq>(
     map: &'m mut ByName<K>,
     series: &mut usize,
     overflow: &'m mut Counts,
     name: &str,
     key: K,
-    limit: usize,
+    (limit, is_let_in): (usize, impl FnOnce() -> bool),
 ) -> &'m mut Counts {
     let known = map
         .get(name)
         .is_some_and(|list| list.iter().any(|(k, _)| *k == key));
     if !known {
-        if *series >= limit {
+        if *series >= limit || !is_let_in() {
             return overflow;
         }
         *series += 1;
@@ -153,9 +153,17 @@ impl Shard {
     ) {
         let (map, series) = (&mut self.attributed_requests, &mut self.request_series);
         let overflow = &mut self.request_overflow;
-        find_named(map, series, overflow, attributes, key, kept.limit).record(took, &kept.bounds);
+        let room = (kept.limit, || true);
+        find_named(map, series, overflow, attributes, key, room).record(took, &kept.bounds);
     }
-    pub(super) fn operation(&mut self, key: OperationKey<'_>, took: Duration, kept: &Kept) {
+    /// An operation was answered. `is_let_in`: whether a name that this thread has not seen is told apart.
+    pub(super) fn operation(
+        &mut self,
+        key: OperationKey<'_>,
+        took: Duration,
+        kept: &Kept,
+        is_let_in: impl FnOnce() -> bool,
+    ) {
         let (map, series) = (&mut self.operations, &mut self.operation_series);
         let rest = (key.kind, key.failed);
         find_named(
@@ -164,14 +172,15 @@ impl Shard {
             &mut self.operation_overflow,
             key.name,
             rest,
-            kept.limit,
+            (kept.limit, is_let_in),
         )
         .record(took, &kept.bounds);
     }
     pub(super) fn call(&mut self, name: &str, outcome: Outcome, took: Duration, kept: &Kept) {
         let (map, series) = (&mut self.calls, &mut self.call_series);
         let overflow = &mut self.call_overflow;
-        find_named(map, series, overflow, name, outcome, kept.limit).record(took, &kept.bounds);
+        let room = (kept.limit, || true);
+        find_named(map, series, overflow, name, outcome, room).record(took, &kept.bounds);
     }
     pub(super) fn plan(&mut self, source: &'static str, took: Duration, kept: &Kept) {
         if let Some(found) = find(&mut self.plans, source, kept.limit) {
@@ -187,9 +196,14 @@ impl Shard {
     pub(super) fn failed(&mut self, subgraph: &str, code: &str, limit: usize) {
         self.errors.add((subgraph, code), 1, limit);
     }
-    /// A client of this name and version asked; whether it is the first time, and there is room for it.
-    pub(super) fn client(&mut self, client: (&str, &str), limit: usize) -> bool {
-        self.clients.add(client, 1, limit)
+    /// A client of this name and version asked. `is_let_in`: whether one that this thread has not seen is told apart.
+    pub(super) fn client(
+        &mut self,
+        client: (&str, &str),
+        limit: usize,
+        is_let_in: impl FnOnce() -> bool,
+    ) {
+        self.clients.add_if(client, 1, limit, is_let_in);
     }
     /// One asked whose name was never let in.
     pub(super) fn other_client(&mut self) {
@@ -211,17 +225,20 @@ impl Shard {
         self.request_overflow.add(&other.request_overflow);
         for (name, key, histogram) in sorted(&other.attributed_requests) {
             let (map, series) = (&mut self.attributed_requests, &mut self.request_series);
-            find_named(map, series, &mut self.request_overflow, name, *key, limit).add(histogram);
+            let room = (limit, || true);
+            find_named(map, series, &mut self.request_overflow, name, *key, room).add(histogram);
         }
         self.operation_overflow.add(&other.operation_overflow);
         for (name, key, histogram) in sorted(&other.operations) {
             let (map, series) = (&mut self.operations, &mut self.operation_series);
-            find_named(map, series, &mut self.operation_overflow, name, *key, limit).add(histogram);
+            let room = (limit, || true);
+            find_named(map, series, &mut self.operation_overflow, name, *key, room).add(histogram);
         }
         self.call_overflow.add(&other.call_overflow);
         for (name, key, histogram) in sorted(&other.calls) {
             let (map, series) = (&mut self.calls, &mut self.call_series);
-            find_named(map, series, &mut self.call_overflow, name, *key, limit).add(histogram);
+            let room = (limit, || true);
+            find_named(map, series, &mut self.call_overflow, name, *key, room).add(histogram);
         }
         for (mine, other) in self.stops.iter_mut().zip(&other.stops) {
             mine.add(other);
