@@ -20,9 +20,8 @@ use ogive_telemetry::codes;
 use serde_json::{Map, Value};
 
 use crate::{
-    identify::tokens::AuthenticationOptions,
     redaction,
-    shared::error::{CHALLENGE, RequestError},
+    shared::error::{CHALLENGE, RequestError, challenge},
     shared::header::take,
     shared::json_value,
 };
@@ -170,7 +169,7 @@ impl EnforceOptions {
             mutations_need_caller: needs_caller(config, OperationWord::Mutation),
             subscriptions_need_caller: subscriptions.iter().any(|word| needs_caller(config, *word)),
             introspection_needs_caller: needs_caller(config, OperationWord::Introspection),
-            challenge: AuthenticationOptions::challenge(config),
+            challenge: challenge(config),
         }
     }
 

@@ -282,7 +282,7 @@ impl GatewayOptions {
             store: None,
             policies: PolicyOptions::new(config),
             coprocessor: CoprocessorSettings::new(config),
-            challenge: AuthenticationOptions::challenge(config),
+            challenge: crate::shared::error::challenge(config),
             caller_required: config.authorization.require_authentication,
             graphiql_needs_caller: {
                 let required = &config.authorization.require_authentication_for;

@@ -5,7 +5,8 @@ use std::{num::NonZeroUsize, time::Duration};
 use ogive_config::{Config, HttpOptions, Limit, LimitOptions, Measured, PeerRange, WarnOnly};
 use tokio::sync::Semaphore;
 
-use crate::shared::CONNECTION_BYTES;
+/// What a connection holds, as long as there is one: the buffer of its parser, or of its session.
+pub(crate) const CONNECTION_BYTES: usize = 8 << 10;
 
 /// So many connections there may be however little memory there is.
 const CONNECTIONS_LEAST: usize = 64;

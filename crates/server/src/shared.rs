@@ -6,7 +6,10 @@ use ogive_base::Reservation;
 use ogive_net::ServerTls;
 
 use crate::{
-    draining::Draining, options::ServeOptions, request_queue::RequestQueue, service::Service,
+    draining::Draining,
+    options::{CONNECTION_BYTES, ServeOptions},
+    request_queue::RequestQueue,
+    service::Service,
 };
 
 /// What all connections of a worker have in common.
@@ -22,9 +25,6 @@ pub(crate) struct Shared<S: Service> {
     /// What its connections hold, in one reservation: one of its own would take more than a connection does.
     pub(crate) connections: Reservation,
 }
-
-/// What a connection holds, as long as there is one: the buffer of its parser, or of its session.
-pub(crate) const CONNECTION_BYTES: usize = 8 << 10;
 
 /// Counts what a connection holds; not longer than it is there.
 pub(crate) struct CountedConnection<S: Service>(Rc<Shared<S>>);

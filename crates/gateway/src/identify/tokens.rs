@@ -31,10 +31,7 @@ use crate::{
     policies::headers,
     shared::{
         context::Identity,
-        error::{
-            CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_CERTIFICATE, CHALLENGE_EITHER, CHALLENGE_PROXY,
-            RequestError,
-        },
+        error::{RequestError, challenge},
         offload::Offload,
     },
 };
@@ -94,25 +91,12 @@ impl AuthenticationOptions {
             when_missing: jwt.map_or(WhenKeysMissing::RefuseTokens, |jwt| jwt.when_missing),
             components: Vec::new(),
             caller: caller_options(&router.jwt),
-            challenge: Self::challenge(config),
+            challenge: challenge(config),
         })
     }
 }
 
 impl AuthenticationOptions {
-    /// What clients of whom nothing is known are asked for.
-    pub(crate) fn challenge(config: &Config) -> &'static str {
-        let router = &config.authentication.router;
-        let has_tokens = !router.jwt.jwks.is_empty() || router.introspection.is_some();
-        match (!has_tokens, router.api_keys.is_some()) {
-            (false, true) => CHALLENGE_EITHER,
-            (true, true) => CHALLENGE_API_KEY,
-            (true, false) if router.client_certificate.is_some() => CHALLENGE_CERTIFICATE,
-            // RFC 9110, section 11.6.1: a challenge that applies to what is asked; a token would not.
-            (true, false) if config.authorization.claims.header.is_some() => CHALLENGE_PROXY,
-            _ => CHALLENGE,
-        }
-    }
     /// Components that are asked first, in order.
     pub(crate) fn components(&self) -> &[LoadedPlugin] {
         &self.components

@@ -10,6 +10,7 @@ use ogive_base::{
     Diagnostic, OutOfMemory, SourceId, bounded, bounded_string, diagnostic::line_column,
     foreign::MESSAGE_BYTES_MAX,
 };
+use ogive_config::Config;
 use ogive_execute::{ErrorRules, ShownError};
 use ogive_failure::{ErrorCode, codes};
 use ogive_json::write_string;
@@ -28,6 +29,20 @@ pub(crate) const CHALLENGE_CERTIFICATE: &str = "ClientCertificate realm=\"graphq
 
 /// The same where only what a trusted proxy says of callers counts: the client has nothing to send here.
 pub(crate) const CHALLENGE_PROXY: &str = "TrustedProxy realm=\"graphql\"";
+
+/// The challenge for clients without an accepted credential, as `www-authenticate` has it.
+pub(crate) fn challenge(config: &Config) -> &'static str {
+    let router = &config.authentication.router;
+    let has_tokens = !router.jwt.jwks.is_empty() || router.introspection.is_some();
+    match (!has_tokens, router.api_keys.is_some()) {
+        (false, true) => CHALLENGE_EITHER,
+        (true, true) => CHALLENGE_API_KEY,
+        (true, false) if router.client_certificate.is_some() => CHALLENGE_CERTIFICATE,
+        // RFC 9110, section 11.6.1: a challenge that applies to what is asked; a token would not.
+        (true, false) if config.authorization.claims.header.is_some() => CHALLENGE_PROXY,
+        _ => CHALLENGE,
+    }
+}
 
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq)]
