@@ -13,7 +13,7 @@ use std::{
 
 use http::{HeaderMap, HeaderValue};
 use ogive_component::{Exchange, Plugin, PluginOptions, options::Name};
-use ogive_coprocessor::{Pace, Stage};
+use ogive_coprocessor::{CallMode, Stage};
 use serde_json::value::RawValue;
 
 /// How long a round is.
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             exchange.headers.clone_from(&headers);
             let claims = RawValue::from_string("{\"tenant\":\"gold\"}".to_owned())?;
             exchange.context.set(CLAIMS, claims)?;
-            let (exchange, outcome) = plugin.call(exchange, Pace::Turn);
+            let (exchange, outcome) = plugin.call(exchange, CallMode::Turn);
             outcome?;
             black_box(exchange);
         }

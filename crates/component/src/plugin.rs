@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ogive_coprocessor::{Pace, Stage, Turns};
+use ogive_coprocessor::{CallMode, Stage, WorkerTime};
 use ogive_files::Pipes;
 use ring::digest::{SHA256, digest};
 
@@ -40,7 +40,7 @@ pub struct Plugin {
     pool: Pool,
     faults: Faults,
     /// By stage, and by what is decided.
-    turns: [Turns; HOOKS],
+    turns: [WorkerTime; HOOKS],
 }
 
 /// The same file under the same options is the same component.
@@ -121,29 +121,33 @@ impl Plugin {
         self.pool.sends_requests()
     }
     /// How its next call at a stage is made.
-    pub fn pace(&self, stage: Stage) -> Pace {
-        self.pace_at(stage as usize)
+    pub fn mode(&self, stage: Stage) -> CallMode {
+        self.mode_at(stage as usize)
     }
     /// The same of what it decides.
-    pub fn decision_pace(&self, decision: Decision) -> Pace {
-        self.pace_at(place(decision))
+    pub fn decision_mode(&self, decision: Decision) -> CallMode {
+        self.mode_at(place(decision))
     }
-    fn pace_at(&self, hook: usize) -> Pace {
+    fn mode_at(&self, hook: usize) -> CallMode {
         if self.sends_requests() {
-            return Pace::Whole;
+            return CallMode::Whole;
         }
-        self.turns[hook].pace()
+        self.turns[hook].mode()
     }
 
     /// Calls its hook for the stage, and gives back what it has made of the exchange. If it failed, the context is as it was and
     /// there are no changes but that it asked for an end; headers and body are not to be used.
-    pub fn call(&self, mut exchange: Exchange, pace: Pace) -> (Exchange, Result<(), CallError>) {
+    pub fn call(
+        &self,
+        mut exchange: Exchange,
+        mode: CallMode,
+    ) -> (Exchange, Result<(), CallError>) {
         let stage = exchange.stage;
         // Who may write no entry has changed none.
         let writes = !self.options.permissions.write_context.is_empty();
         let before = writes.then(|| (exchange.context.clone(), exchange.own.clone()));
         let hook = (stage as usize, stage.name());
-        let called = self.called(hook, pace, || self.pool.call(&mut exchange, pace));
+        let called = self.called(hook, mode, || self.pool.call(&mut exchange, mode));
         if let (Err(_), Some(before)) = (&called, before) {
             (exchange.context, exchange.own) = before;
         }
@@ -151,21 +155,25 @@ impl Plugin {
     }
 
     /// Asks it who asks. The exchange is only looked at.
-    pub fn authenticate(&self, exchange: &mut Exchange, pace: Pace) -> Result<Verdict, CallError> {
+    pub fn authenticate(
+        &self,
+        exchange: &mut Exchange,
+        mode: CallMode,
+    ) -> Result<Verdict, CallError> {
         let hook = hook_of_decision(Decision::Authenticate);
-        self.called(hook, pace, || self.pool.authenticate(exchange, pace))
+        self.called(hook, mode, || self.pool.authenticate(exchange, mode))
     }
 
     /// Asks it which policies hold. It may name some that it was not asked about; the caller leaves them out.
     pub fn policies(
         &self,
         question: &PolicyQuestion,
-        pace: Pace,
+        mode: CallMode,
     ) -> Result<Vec<String>, CallError> {
         let mut exchange = Exchange::to_decide();
         let hook = hook_of_decision(Decision::Policies);
-        self.called(hook, pace, || {
-            self.pool.policies(&mut exchange, question, pace)
+        self.called(hook, mode, || {
+            self.pool.policies(&mut exchange, question, mode)
         })
     }
 
@@ -173,17 +181,17 @@ impl Plugin {
     pub fn rate_key(
         &self,
         exchange: &mut Exchange,
-        pace: Pace,
+        mode: CallMode,
     ) -> Result<Option<String>, CallError> {
         let hook = hook_of_decision(Decision::RateKey);
-        self.called(hook, pace, || self.pool.rate_key(exchange, pace))
+        self.called(hook, mode, || self.pool.rate_key(exchange, mode))
     }
 
     /// A call, if it is not left alone; what it took and how it failed is noted.
     fn called<T>(
         &self,
         (at, name): (usize, &'static str),
-        pace: Pace,
+        mode: CallMode,
         call: impl FnOnce() -> CallResult<T>,
     ) -> Result<T, CallError> {
         if self.faults.is_ejected(Instant::now) {
@@ -193,7 +201,7 @@ impl Plugin {
             Ok(done) => done,
             Err(error) => (Err(error), Duration::ZERO),
         };
-        if pace == Pace::Turn {
+        if mode == CallMode::Turn {
             self.turns[at].note(took);
         }
         if let Err(error) = &called {

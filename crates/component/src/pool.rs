@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ogive_coprocessor::{Pace, Stage, turns::TURN};
+use ogive_coprocessor::{CallMode, Stage, worker_time::TURN};
 use wasmtime::{
     Store, Trap,
     component::{
@@ -183,7 +183,7 @@ impl Pool {
         let lent = Lent::new(Arc::clone(&self.settings), self.limits.memory);
         let mut store = Store::new(&self.machine.engine, lent);
         store.limiter(|lent| lent);
-        let _under_way = self.begin(&mut store, Pace::Whole);
+        let _under_way = self.begin(&mut store, CallMode::Whole);
         let instance = self.instances.instantiate(&mut store);
         let instance = instance.map_err(|error| why(&error, &store, self.limits))?;
         let mut hooks = Hooks::default();
@@ -206,10 +206,10 @@ impl Pool {
     }
 
     /// Lets the limits of a call begin.
-    fn begin(&self, store: &mut Store<Lent>, pace: Pace) -> crate::engine::Running<'static> {
-        let (fuel, time) = match pace {
-            Pace::Turn => (self.limits.fuel.min(TURN_FUEL), self.limits.time.min(TURN)),
-            Pace::Whole => (self.limits.fuel, self.limits.time),
+    fn begin(&self, store: &mut Store<Lent>, mode: CallMode) -> crate::engine::Running<'static> {
+        let (fuel, time) = match mode {
+            CallMode::Turn => (self.limits.fuel.min(TURN_FUEL), self.limits.time.min(TURN)),
+            CallMode::Whole => (self.limits.fuel, self.limits.time),
         };
         // Fuel is on, so that there is no error.
         let _ = store.set_fuel(fuel);
@@ -217,8 +217,8 @@ impl Pool {
         self.machine.enter()
     }
     /// Whether a call has ended because its turn is over, and may go on for longer elsewhere.
-    fn is_unfinished(&self, error: &wasmtime::Error, pace: Pace) -> bool {
-        pace == Pace::Turn
+    fn is_unfinished(&self, error: &wasmtime::Error, mode: CallMode) -> bool {
+        mode == CallMode::Turn
             && match error.downcast_ref::<Trap>() {
                 Some(Trap::OutOfFuel) => self.limits.fuel > TURN_FUEL,
                 Some(Trap::Interrupt) => self.limits.time > TURN,
@@ -258,17 +258,21 @@ impl Pool {
 
     /// Calls the hook of the exchange's stage. If it failed, headers and body are as the component left them, and the changes
     /// are none.
-    pub(crate) fn call(&self, exchange: &mut Exchange, pace: Pace) -> CallResult<()> {
+    pub(crate) fn call(&self, exchange: &mut Exchange, mode: CallMode) -> CallResult<()> {
         let stage = exchange.stage;
-        self.run(exchange, pace, |hooks, store| {
+        self.run(exchange, mode, |hooks, store| {
             let hook = hooks.stages[stage as usize].as_ref();
             hook.map_or(Ok(Ok(())), |hook| Ok(hook.call(store, ())?.0))
         })
     }
 
     /// Asks who asks.
-    pub(crate) fn authenticate(&self, exchange: &mut Exchange, pace: Pace) -> CallResult<Verdict> {
-        let called = self.decide(exchange, pace, |hooks, store| {
+    pub(crate) fn authenticate(
+        &self,
+        exchange: &mut Exchange,
+        mode: CallMode,
+    ) -> CallResult<Verdict> {
+        let called = self.decide(exchange, mode, |hooks, store| {
             let hook = hooks.authenticate.as_ref();
             let unknown = Ok(Ok(TextVerdict::Unknown));
             hook.map_or(unknown, |hook| Ok(hook.call(store, ())?.0))
@@ -281,9 +285,9 @@ impl Pool {
         &self,
         exchange: &mut Exchange,
         question: &PolicyQuestion,
-        pace: Pace,
+        mode: CallMode,
     ) -> CallResult<Texts> {
-        self.decide(exchange, pace, |hooks, store| {
+        self.decide(exchange, mode, |hooks, store| {
             let PolicyQuestion {
                 policies,
                 kind,
@@ -300,9 +304,9 @@ impl Pool {
     pub(crate) fn rate_key(
         &self,
         exchange: &mut Exchange,
-        pace: Pace,
+        mode: CallMode,
     ) -> CallResult<Option<String>> {
-        let called = self.decide(exchange, pace, |hooks, store| {
+        let called = self.decide(exchange, mode, |hooks, store| {
             let hook = hooks.rate_key.as_ref();
             hook.map_or(Ok(Ok(None)), |hook| Ok(hook.call(store, ())?.0))
         });
@@ -313,10 +317,10 @@ impl Pool {
     fn decide<T>(
         &self,
         exchange: &mut Exchange,
-        pace: Pace,
+        mode: CallMode,
         call: impl FnOnce(&Hooks, &mut Store<Lent>) -> wasmtime::Result<Result<T, String>>,
     ) -> CallResult<T> {
-        self.run(exchange, pace, |hooks, store| {
+        self.run(exchange, mode, |hooks, store| {
             store.set_hostcall_fuel(SAID_BYTES_MAX);
             call(hooks, store)
         })
@@ -326,7 +330,7 @@ impl Pool {
     fn run<T>(
         &self,
         exchange: &mut Exchange,
-        pace: Pace,
+        mode: CallMode,
         call: impl FnOnce(&Hooks, &mut Store<Lent>) -> wasmtime::Result<Result<T, String>>,
     ) -> CallResult<T> {
         let mut instance = self.lend()?;
@@ -337,7 +341,7 @@ impl Pool {
             .begin(std::mem::replace(exchange, Exchange::new(stage)));
         let started = Instant::now();
         let called = {
-            let _under_way = self.begin(store, pace);
+            let _under_way = self.begin(store, mode);
             store.set_hostcall_fuel(instance.copied_max);
             call(&instance.hooks, store)
         };
@@ -346,7 +350,7 @@ impl Pool {
         let outcome = match called {
             Ok(Ok(said)) => Ok(said),
             Ok(Err(reason)) => Err(CallError::Failed(bounded(&reason))),
-            Err(error) if self.is_unfinished(&error, pace) => Err(CallError::Unfinished),
+            Err(error) if self.is_unfinished(&error, mode) => Err(CallError::Unfinished),
             Err(error) => Err(why(&error, store, self.limits)),
         };
         // What a call that is made again has said is said then.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ogive_coprocessor::{Pace, Stage};
+use ogive_coprocessor::{CallMode, Stage};
 
 use crate::{
     CallError,
@@ -33,21 +33,21 @@ impl Pool {
     pub(crate) fn sends_requests(&self) -> bool {
         match *self {}
     }
-    pub(crate) fn call(&self, _: &mut Exchange, _: Pace) -> CallResult<()> {
+    pub(crate) fn call(&self, _: &mut Exchange, _: CallMode) -> CallResult<()> {
         match *self {}
     }
-    pub(crate) fn authenticate(&self, _: &mut Exchange, _: Pace) -> CallResult<Verdict> {
+    pub(crate) fn authenticate(&self, _: &mut Exchange, _: CallMode) -> CallResult<Verdict> {
         match *self {}
     }
     pub(crate) fn policies(
         &self,
         _: &mut Exchange,
         _: &PolicyQuestion,
-        _: Pace,
+        _: CallMode,
     ) -> CallResult<Vec<String>> {
         match *self {}
     }
-    pub(crate) fn rate_key(&self, _: &mut Exchange, _: Pace) -> CallResult<Option<String>> {
+    pub(crate) fn rate_key(&self, _: &mut Exchange, _: CallMode) -> CallResult<Option<String>> {
         match *self {}
     }
 }

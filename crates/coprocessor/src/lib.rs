@@ -16,7 +16,7 @@ pub mod message;
 pub mod reply;
 pub mod service;
 pub mod stage;
-pub mod turns;
+pub mod worker_time;
 
 pub use entries::{ContextEntries, ContextSelection};
 pub use error::CoprocessorError;
@@ -24,4 +24,4 @@ pub use message::{Message, MessageBody, MessageContext};
 pub use reply::{Control, Reply, ReplyBody};
 pub use service::{Coprocessor, CoprocessorOptions};
 pub use stage::Stage;
-pub use turns::{Pace, Turns};
+pub use worker_time::{CallMode, WorkerTime};

@@ -19,7 +19,7 @@ use ogive_config::{
     AuthorizationDirectives, Config, NamedHeader, PolicyCondition,
     PolicyServiceOptions as ServiceSection, RedactionRule,
 };
-use ogive_coprocessor::Pace;
+use ogive_coprocessor::CallMode;
 use ogive_identity::{
     Caller,
     digest::Digest,
@@ -332,7 +332,7 @@ async fn decided_by(
     let said = component.ask(
         Question {
             decision: Decision::Policies,
-            call: move |plugin: &Plugin, pace: Pace| plugin.policies(&question, pace),
+            call: move |plugin: &Plugin, mode: CallMode| plugin.policies(&question, mode),
             ends: |_: &Vec<String>| false,
             code: codes::POLICIES_UNAVAILABLE,
         },

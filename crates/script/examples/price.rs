@@ -7,7 +7,7 @@
 use std::{error::Error, hint::black_box, time::Instant};
 
 use http::{HeaderMap, HeaderValue};
-use ogive_coprocessor::{Message, MessageBody, Pace, Stage};
+use ogive_coprocessor::{CallMode, Message, MessageBody, Stage};
 use ogive_script::{Exchange, Limits, Program, Scripts, exchange::Members};
 
 /// Calls of a round.
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 if scripts.looks_at_bodies() {
                     exchange.body = Members::read(body).unwrap_or_default();
                 }
-                let (exchange, outcome) = scripts.call(&hook, exchange, Pace::Turn);
+                let (exchange, outcome) = scripts.call(&hook, exchange, CallMode::Turn);
                 outcome?;
                 black_box(exchange);
             }

@@ -104,12 +104,12 @@ impl Line {
 }
 
 /// Holds back what the call of this thread says, until it is dropped.
-pub(crate) struct HeldLines;
+pub(crate) struct LogLines;
 
-impl HeldLines {
+impl LogLines {
     pub(crate) fn hold() -> Self {
         HELD.set(Some(Vec::new()));
-        HeldLines
+        LogLines
     }
     /// Writes what was held back.
     pub(crate) fn write(self) {
@@ -119,7 +119,7 @@ impl HeldLines {
     }
 }
 
-impl Drop for HeldLines {
+impl Drop for LogLines {
     fn drop(&mut self) {
         HELD.set(None);
     }
@@ -217,9 +217,12 @@ fn splitting(engine: &mut Engine) {
         usize::try_from(parts).unwrap_or(0).max(1)
     }
     engine
-        .register_fn("split", |t: &str| match t.is_empty() {
-            true => array(std::iter::once(t)),
-            false => array(t.split_whitespace()),
+        .register_fn("split", |t: &str| {
+            if t.is_empty() {
+                array(std::iter::once(t))
+            } else {
+                array(t.split_whitespace())
+            }
         })
         .register_fn("split", |t: &str, by: &str| array(t.split(by)))
         .register_fn("split", |t: &str, by: char| array(t.split(by)))
@@ -246,9 +249,10 @@ fn replacing(engine: &mut Engine) {
         text: &mut ImmutableString,
         (find, by): (&str, &str),
     ) -> Result<()> {
-        let count = match by.len() > find.len() {
-            true => text.matches(find).count(),
-            false => 0,
+        let count = if by.len() > find.len() {
+            text.matches(find).count()
+        } else {
+            0
         };
         let more = count.saturating_mul(by.len().saturating_sub(find.len()));
         let max = call.engine().max_string_size();

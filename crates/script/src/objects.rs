@@ -255,9 +255,10 @@ fn headers(engine: &mut Engine) {
             first.ok_or_else(|| wrong(format!("there is no header `{name}`")))
         })
         .register_indexer_set(|h: &mut Headers, name: &str, value: &str| {
-            match h.says(name, value) {
-                true => Ok(()),
-                false => h.set(name, &[value]),
+            if h.says(name, value) {
+                Ok(())
+            } else {
+                h.set(name, &[value])
             }
         })
         .register_indexer_set(|h: &mut Headers, name: &str, values: Array| {

@@ -261,7 +261,7 @@ pub(crate) struct Deadline {
 
 /// What a call ends with that is not done within its turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TurnOver;
+pub(crate) struct TimeOver;
 
 thread_local! {
     /// When the call of this thread has to end.
@@ -284,7 +284,7 @@ fn over() -> Option<Dynamic> {
         return Some("its time is over".into());
     }
     let is_turn_over = deadline.turn.is_some_and(|turn| now >= turn);
-    is_turn_over.then(|| Dynamic::from(TurnOver))
+    is_turn_over.then(|| Dynamic::from(TimeOver))
 }
 
 /// After how many operations the clock is looked at: one of them may be a digest of a long text.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use ogive_coprocessor::{Pace, Stage, Turns, entries, turns::TURN};
+use ogive_coprocessor::{CallMode, Stage, WorkerTime, entries, worker_time::TURN};
 use rhai::{
     CallFnOptions, Dynamic, Engine, EvalAltResult, FnPtr, Map, Scope,
     module_resolvers::StaticModuleResolver,
@@ -16,9 +16,9 @@ use rhai::{
 use crate::{
     ProgramError, ScriptError,
     exchange::{Exchange, Lent},
-    modules::HeldLines,
+    modules::LogLines,
     objects::Message,
-    program::{Deadline, Program, TurnOver, engine, within},
+    program::{Deadline, Program, TimeOver, engine, within},
     values::to_json,
 };
 
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Hook {
     calls: Vec<Call>,
-    turns: Turns,
+    turns: WorkerTime,
 }
 
 /// A function that is called.
@@ -39,8 +39,8 @@ struct Call {
 
 impl Hook {
     /// How its next call is made.
-    pub fn pace(&self) -> Pace {
-        self.turns.pace()
+    pub fn mode(&self) -> CallMode {
+        self.turns.mode()
     }
 }
 
@@ -270,12 +270,12 @@ impl Scripts {
         &self,
         hook: &Hook,
         exchange: Exchange,
-        pace: Pace,
+        mode: CallMode,
     ) -> (Exchange, Result<Option<Outcome>, ScriptError>) {
         let lent = Lent(Arc::new(Mutex::new(exchange)));
-        let lines = (pace == Pace::Turn).then(HeldLines::hold);
+        let lines = (mode == CallMode::Turn).then(LogLines::hold);
         let started = Instant::now();
-        let (outcome, ended) = self.call_all(hook, &lent, (started, pace));
+        let (outcome, ended) = self.call_all(hook, &lent, (started, mode));
         if let Some(lines) = lines {
             hook.turns.note(ended - started);
             if outcome != Err(ScriptError::Unfinished) {
@@ -303,11 +303,11 @@ impl Scripts {
         &self,
         hook: &Hook,
         lent: &Lent,
-        (started, pace): (Instant, Pace),
+        (started, mode): (Instant, CallMode),
     ) -> (Result<Option<Outcome>, ScriptError>, Instant) {
         let time = self.program.limits.time;
         // What may take no longer than a turn anyway ends by its limit.
-        let has_turn = pace == Pace::Turn && time > TURN;
+        let has_turn = mode == CallMode::Turn && time > TURN;
         let turn = has_turn.then(|| started + TURN);
         let mut begun = started;
         for call in &hook.calls {
@@ -358,7 +358,7 @@ fn thrown_of(error: EvalAltResult, text: String) -> Result<Option<Outcome>, Scri
             Some(map) => ended(&map).map(Some).ok_or(ScriptError::Failed(text)),
             None => Err(ScriptError::Failed(text)),
         },
-        EvalAltResult::ErrorTerminated(token, _) if token.is::<TurnOver>() => {
+        EvalAltResult::ErrorTerminated(token, _) if token.is::<TimeOver>() => {
             Err(ScriptError::Unfinished)
         }
         EvalAltResult::ErrorTooManyOperations(_)

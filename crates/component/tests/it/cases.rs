@@ -2,7 +2,7 @@
 //! (`gives`), and what the hook does.
 
 use ogive_component::{CallError, Exchange, hook_of};
-use ogive_coprocessor::Pace;
+use ogive_coprocessor::CallMode;
 
 use super::guest::{exchange, plugin};
 
@@ -57,7 +57,7 @@ fn components_do_what_they_are_written_for() {
             if of("part") == "later" {
                 (lent.is_first, lent.has_next) = (false, true);
             }
-            let (exchange, outcome) = plugin.call(lent, Pace::Whole);
+            let (exchange, outcome) = plugin.call(lent, CallMode::Whole);
             let found = said(&exchange, &outcome);
             if found != of("gives") {
                 wrong.push(format!("{name}: {found}"));

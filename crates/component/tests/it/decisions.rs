@@ -4,7 +4,7 @@
 use ogive_component::{
     CallError, Decision, Exchange, Plugin, PluginError, PolicyQuestion, Verdict,
 };
-use ogive_coprocessor::Pace;
+use ogive_coprocessor::CallMode;
 
 use super::guest::{component, headers, options};
 
@@ -32,10 +32,10 @@ fn head(sent: &str) -> Exchange {
 
 fn verdict(text: &str, permitted: &str, sent: &str) -> Result<Verdict, CallError> {
     let plugin = deciding(Decision::Authenticate, text, ("", permitted)).unwrap();
-    let said = plugin.authenticate(&mut head(sent), Pace::Whole);
+    let said = plugin.authenticate(&mut head(sent), CallMode::Whole);
     // An instance is used again, or another one is made.
     assert_eq!(
-        plugin.authenticate(&mut head(sent), Pace::Whole),
+        plugin.authenticate(&mut head(sent), CallMode::Whole),
         said,
         "{text}"
     );
@@ -163,8 +163,12 @@ fn question() -> PolicyQuestion {
 
 fn holding(text: &str) -> Result<Vec<String>, CallError> {
     let plugin = deciding(Decision::Policies, text, ("", "")).unwrap();
-    let said = plugin.policies(&question(), Pace::Whole);
-    assert_eq!(plugin.policies(&question(), Pace::Whole), said, "{text}");
+    let said = plugin.policies(&question(), CallMode::Whole);
+    assert_eq!(
+        plugin.policies(&question(), CallMode::Whole),
+        said,
+        "{text}"
+    );
     said
 }
 
@@ -211,7 +215,7 @@ fn a_list_that_says_one_text_a_million_times_is_not_taken_over() {
 fn a_component_says_what_an_operation_is_counted_by() {
     let key = |text: &str| {
         let plugin = deciding(Decision::RateKey, text, ("", "read=x-tenant")).unwrap();
-        plugin.rate_key(&mut head("x-tenant=acme"), Pace::Whole)
+        plugin.rate_key(&mut head("x-tenant=acme"), CallMode::Whole)
     };
     let tenant =
         "(call $header @\"x-tenant\" (i32.const 32)) (call $key (call $some (i32.const 32)))";
@@ -253,11 +257,11 @@ fn one_that_traps_where_it_decides_is_left_alone_too() {
     let bytes = component(&[("authenticate", "(unreachable)")], "");
     let plugin = Plugin::of(options, &bytes).unwrap();
     for _ in 0..2 {
-        let said = plugin.authenticate(&mut head(""), Pace::Whole);
+        let said = plugin.authenticate(&mut head(""), CallMode::Whole);
         assert!(matches!(said, Err(CallError::Trapped(_))), "{said:?}");
     }
     assert_eq!(
-        plugin.authenticate(&mut head(""), Pace::Whole),
+        plugin.authenticate(&mut head(""), CallMode::Whole),
         Err(CallError::Ejected)
     );
 }

@@ -8,7 +8,7 @@ use std::{
 
 use http::HeaderValue;
 use ogive_component::{CallError, Ejection, Plugin};
-use ogive_coprocessor::{Pace, Stage};
+use ogive_coprocessor::{CallMode, Stage};
 
 use super::guest::{component, exchange, options};
 
@@ -35,7 +35,7 @@ fn plugin(text: &str, more: &str, permitted: &str, fuel: Option<u64>) -> Plugin 
 }
 
 fn call(plugin: &Plugin, sent: &str) -> (ogive_component::Exchange, Result<(), CallError>) {
-    plugin.call(exchange(Stage::RouterRequest, sent, ""), Pace::Whole)
+    plugin.call(exchange(Stage::RouterRequest, sent, ""), CallMode::Whole)
 }
 
 /// A call that does no harm. One that had to wait for its turn for longer than it may take is made again.
@@ -104,18 +104,18 @@ fn a_slow_call_is_made_again_elsewhere_and_fast_ones_of_the_same_hook_stay() {
     // One such call would eject it.
     options.ejection.faults = 1;
     let plugin = Plugin::of(options, &component(&[("receive", GUEST)], &evil)).unwrap();
-    let ask = |sent: &str, pace| plugin.call(exchange(Stage::RouterRequest, sent, ""), pace);
-    assert_eq!(plugin.pace(Stage::RouterRequest), Pace::Turn);
+    let ask = |sent: &str, mode| plugin.call(exchange(Stage::RouterRequest, sent, ""), mode);
+    assert_eq!(plugin.mode(Stage::RouterRequest), CallMode::Turn);
     // A thread that had to wait for a processor may have used up its turn: one such call is enough.
     let mut fast = (0..1000).map(|_| {
-        let (after, outcome) = ask("x-evil=1", Pace::Turn);
+        let (after, outcome) = ask("x-evil=1", CallMode::Turn);
         assert_eq!(outcome, Err(CallError::Unfinished));
         assert!(!after.changes.headers);
-        ask("a=1", Pace::Turn)
+        ask("a=1", CallMode::Turn)
     });
     let (after, _) = fast.find(|(_, outcome)| outcome.is_ok()).unwrap();
     assert_eq!(after.headers["x-done"], "1");
-    let (after, outcome) = ask("x-evil=1", Pace::Whole);
+    let (after, outcome) = ask("x-evil=1", CallMode::Whole);
     assert_eq!(outcome, Ok(()));
     assert_eq!(after.headers["x-done"], "0");
 }
@@ -192,7 +192,7 @@ fn what_takes_long_lets_neighbours_go_on() {
         assert!(matches!(outcome, Err(CallError::Limit(_))), "{outcome:?}");
     });
     // What ran beside the workers has taken nothing of their time.
-    assert_eq!(plugin.pace(Stage::RouterRequest), Pace::Turn);
+    assert_eq!(plugin.mode(Stage::RouterRequest), CallMode::Turn);
 }
 
 #[test]

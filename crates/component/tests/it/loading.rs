@@ -1,7 +1,7 @@
 //! What cannot be used is refused when it is loaded, with a word that says why.
 
 use ogive_component::Plugin;
-use ogive_coprocessor::{Pace, Stage};
+use ogive_coprocessor::{CallMode, Stage};
 
 use super::guest::{FIRST, component, component_of, exchange, options};
 
@@ -97,7 +97,7 @@ fn a_component_is_called_at_what_it_exports_unless_the_configuration_says_less()
     less.stages = vec![Stage::RouterRequest];
     let plugin = Plugin::of(less, &bytes).unwrap();
     assert!(!plugin.is_at(Stage::RouterResponse));
-    let (_, outcome) = plugin.call(exchange(Stage::RouterResponse, "", ""), Pace::Whole);
+    let (_, outcome) = plugin.call(exchange(Stage::RouterResponse, "", ""), CallMode::Whole);
     assert_eq!(outcome, Ok(()));
     assert_ne!(plugin, Plugin::of(options(""), &bytes).unwrap());
     assert_eq!(
@@ -119,7 +119,7 @@ fn a_component_of_the_first_version_runs() {
     let plugin = Plugin::of(options("write=x-tenant"), &component_of(FIRST, &hooks, "")).unwrap();
     for stage in Stage::ALL {
         assert!(plugin.is_at(stage), "{stage:?}");
-        let (after, outcome) = plugin.call(exchange(stage, "a=1", ""), Pace::Whole);
+        let (after, outcome) = plugin.call(exchange(stage, "a=1", ""), CallMode::Whole);
         assert_eq!(outcome, Ok(()), "{stage:?}");
         assert_eq!(after.headers["x-tenant"], "gold", "{stage:?}");
     }
@@ -134,7 +134,7 @@ fn a_component_in_text_format_runs() {
     let plugin = Plugin::of(permitted, &wat::parse_str(text).unwrap()).unwrap();
     for _ in 0..3 {
         let (after, outcome) =
-            plugin.call(exchange(Stage::SubgraphRequest, "a=1", ""), Pace::Whole);
+            plugin.call(exchange(Stage::SubgraphRequest, "a=1", ""), CallMode::Whole);
         assert_eq!(outcome, Ok(()));
         assert_eq!(after.headers["x-tenant"], "gold");
     }

@@ -10,7 +10,7 @@ use ogive_component::{
     CallError, Exchange, Plugin, PluginOptions,
     outgoing::{Answer, Host, Outgoing, Sender, Unanswered},
 };
-use ogive_coprocessor::{Pace, Stage};
+use ogive_coprocessor::{CallMode, Stage};
 
 use super::guest::{asking, component, exchange, options};
 
@@ -82,7 +82,7 @@ fn plugin(
 }
 
 fn call(plugin: &Plugin, sent: &str) -> (Exchange, Result<(), CallError>) {
-    plugin.call(exchange(Stage::RouterRequest, sent, ""), Pace::Whole)
+    plugin.call(exchange(Stage::RouterRequest, sent, ""), CallMode::Whole)
 }
 
 fn told(after: &Exchange) -> String {
@@ -207,7 +207,8 @@ fn a_request_of_a_subgraph_is_sent_to_no_host_that_is_not_permitted() {
         let text = format!("(call $set_uri @\"{url}\" ) (i32.const 0)");
         let bytes = component(&[("subgraph-request", text.as_str())], "");
         let plugin = Plugin::of(permitted(), &bytes).unwrap();
-        let (after, outcome) = plugin.call(exchange(Stage::SubgraphRequest, "", ""), Pace::Whole);
+        let (after, outcome) =
+            plugin.call(exchange(Stage::SubgraphRequest, "", ""), CallMode::Whole);
         assert_eq!(outcome.unwrap_err().to_string(), why, "{url}");
         assert!(!after.changes.uri, "{url}");
     }

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use ogive_component::{Decision, Exchange, Plugin};
 use ogive_config::{Client, Selector};
 use ogive_coprocessor::{
-    ContextEntries, Pace,
+    CallMode, ContextEntries,
     entries::{JWT_CLAIMS, OPERATION_KIND, OPERATION_NAME, home},
 };
 use ogive_telemetry::codes;
@@ -54,7 +54,7 @@ impl Gateway {
             let mut lent = lent_to(of, asked);
             let question = Question {
                 decision: Decision::RateKey,
-                call: move |plugin: &Plugin, pace: Pace| plugin.rate_key(&mut lent, pace),
+                call: move |plugin: &Plugin, mode: CallMode| plugin.rate_key(&mut lent, mode),
                 ends: |_: &Option<String>| false,
                 code: codes::PLUGIN_FAILED,
             };

@@ -1,7 +1,7 @@
 //! WebAssembly components at the stages of a request: lent what a stage is about, before scripts on the way in and after them on
 //! the way out.
 //!
-//! A call has a [turn](ogive_coprocessor::turns) in the worker. One that is not done then is made again on a thread of the
+//! A call has a [turn](ogive_coprocessor::worker_time) in the worker. One that is not done then is made again on a thread of the
 //! component ([`HookThreads`](crate::shared::hook_threads::HookThreads)), so neighbours wait for it as long as a turn at most.
 //! Calls of a component that sends requests to other hosts always run on its threads.
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use ogive_component::{CallError, Exchange, Plugin};
 use ogive_coprocessor::{
-    Control, Message, Pace, ReplyBody, Stage,
+    CallMode, Control, Message, ReplyBody, Stage,
     headers::{Peer, kept},
 };
 use ogive_telemetry::{FailureLine, HookOutcome, Urgency, codes};
@@ -44,19 +44,19 @@ impl CoprocessorRun<'_> {
         let body = message.body.filter(|_| plugin.looks_at_body(stage));
         let copied = body.map_or(0, |body| body.bytes().len());
         self.memory.grow(copied)?;
-        let in_turn = match plugin.pace(stage) {
-            Pace::Turn => self.lend_context(operation, |lent| {
+        let in_turn = match plugin.mode(stage) {
+            CallMode::Turn => self.lend_context(operation, |lent| {
                 let exchange = self.lent_to(plugin, message);
-                let (lent, said) = call(plugin, (exchange, lent), Pace::Turn);
+                let (lent, said) = call(plugin, (exchange, lent), CallMode::Turn);
                 (lent, Some(said).filter(is_done))
             }),
-            Pace::Whole => None,
+            CallMode::Whole => None,
         };
         let (exchange, outcome) = match in_turn {
             Some(said) => said,
             None => {
                 let (exchange, plugin) = (self.lent_to(plugin, message), Arc::clone(plugin));
-                let call = move |lent| call(&plugin, (exchange, lent), Pace::Whole);
+                let call = move |lent| call(&plugin, (exchange, lent), CallMode::Whole);
                 self.lend_context_beside(operation, &of.threads, call).await
             }
         };
@@ -138,11 +138,11 @@ type Called = (Exchange, Result<(), CallError>);
 fn call(
     plugin: &Plugin,
     (mut exchange, lent): (Exchange, LentContext),
-    pace: Pace,
+    mode: CallMode,
 ) -> (LentContext, Called) {
     exchange.context = lent.request;
     exchange.own = lent.own;
-    let (mut exchange, outcome) = plugin.call(exchange, pace);
+    let (mut exchange, outcome) = plugin.call(exchange, mode);
     let lent = LentContext {
         request: std::mem::take(&mut exchange.context),
         own: exchange.own.take(),

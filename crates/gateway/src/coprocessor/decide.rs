@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Instant};
 
 use ogive_component::{CallError, Decision, Plugin};
-use ogive_coprocessor::Pace;
+use ogive_coprocessor::CallMode;
 use ogive_failure::ErrorCode;
 use ogive_telemetry::HookOutcome;
 
@@ -35,14 +35,14 @@ impl LoadedPlugin {
     ) -> Result<Option<T>, Box<str>>
     where
         T: Send + 'static,
-        C: FnMut(&Plugin, Pace) -> Result<T, CallError> + Send + 'static,
+        C: FnMut(&Plugin, CallMode) -> Result<T, CallError> + Send + 'static,
     {
         let since = Instant::now();
         let (decision, mut call) = (question.decision, question.call);
         let plugin = Arc::clone(&self.plugin);
-        let in_turn = match plugin.decision_pace(decision) {
-            Pace::Turn => call(&plugin, Pace::Turn),
-            Pace::Whole => Err(CallError::Unfinished),
+        let in_turn = match plugin.decision_mode(decision) {
+            CallMode::Turn => call(&plugin, CallMode::Turn),
+            CallMode::Whole => Err(CallError::Unfinished),
         };
         let called = match in_turn {
             Err(CallError::Unfinished) if self.is_busy() && telling.is_of_request() => {
@@ -50,12 +50,13 @@ impl LoadedPlugin {
             }
             Err(CallError::Unfinished) => {
                 let is_judged_again = plugin.sends_requests() && !telling.is_of_request();
-                let _place = match is_judged_again {
+                let _place = if is_judged_again {
                     // It is never closed.
-                    true => self.judged.acquire().await.ok(),
-                    false => None,
+                    self.judged.acquire().await.ok()
+                } else {
+                    None
                 };
-                let call = move || call(&plugin, Pace::Whole);
+                let call = move || call(&plugin, CallMode::Whole);
                 self.threads.run(call).await
             }
             done => done,

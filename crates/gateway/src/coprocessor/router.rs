@@ -129,9 +129,10 @@ impl Gateway {
         // Reading claims costs more than all else, and most hooks leave them alone.
         let is_untouched = run.entries.borrow().is_untouched(JWT_CLAIMS, &noted);
         drop(noted);
-        let identity = match is_untouched {
-            true => None,
-            false => changed_caller(&run, context.identity),
+        let identity = if is_untouched {
+            None
+        } else {
+            changed_caller(&run, context.identity)
         };
         if let Some(identity) = &identity {
             let caller = identity.caller().ok().flatten();

@@ -1,14 +1,14 @@
 //! Scripts at the stages of a request: lent what a stage is about, before a coprocessor is told of it on the way in, and after
 //! it on the way out.
 //!
-//! A call has a [turn](ogive_coprocessor::turns) in the worker. One that is not done then is made again on a thread beside the
-//! workers ([`HookThreads`](crate::shared::hook_threads::HookThreads)), so neighbours wait for it as long as a turn at most.
+//! A call has a [turn](ogive_coprocessor::worker_time) in the worker. One that is not done then is made again on a thread beside
+//! the workers ([`HookThreads`](crate::shared::hook_threads::HookThreads)), so neighbours wait for it as long as a turn at most.
 
 use std::{sync::Arc, time::Instant};
 
 use http::{HeaderMap, StatusCode};
 use ogive_coprocessor::{
-    Control, Message, MessageBody, Pace, ReplyBody, Stage,
+    CallMode, Control, Message, MessageBody, ReplyBody, Stage,
     headers::{Peer, kept},
 };
 use ogive_script::{
@@ -40,19 +40,19 @@ impl CoprocessorRun<'_> {
             Err(error) => return Err(self.script_failed(stage, &error)),
         };
         let since = Instant::now();
-        let in_turn = match hook.pace() {
-            Pace::Turn => self.lend_context(operation, |lent| {
+        let in_turn = match hook.mode() {
+            CallMode::Turn => self.lend_context(operation, |lent| {
                 let exchange = self.lent(scripts, message);
-                let (lent, said) = call(scripts, &hook, (exchange, lent), Pace::Turn);
+                let (lent, said) = call(scripts, &hook, (exchange, lent), CallMode::Turn);
                 (lent, Some(said).filter(is_done))
             }),
-            Pace::Whole => None,
+            CallMode::Whole => None,
         };
         let (exchange, outcome) = match in_turn {
             Some(said) => said,
             None => {
                 let (exchange, scripts) = (self.lent(scripts, message), Arc::clone(scripts));
-                let call = move |lent| call(&scripts, &hook, (exchange, lent), Pace::Whole);
+                let call = move |lent| call(&scripts, &hook, (exchange, lent), CallMode::Whole);
                 let threads = &self.stages.script_threads;
                 self.lend_context_beside(operation, threads, call).await
             }
@@ -118,11 +118,11 @@ fn call(
     scripts: &Scripts,
     hook: &ScriptHook,
     (mut exchange, lent): (Exchange, LentContext),
-    pace: Pace,
+    mode: CallMode,
 ) -> (LentContext, Called) {
     exchange.context = lent.request;
     exchange.own = lent.own;
-    let (mut exchange, outcome) = scripts.call(hook, exchange, pace);
+    let (mut exchange, outcome) = scripts.call(hook, exchange, mode);
     let lent = LentContext {
         request: std::mem::take(&mut exchange.context),
         own: exchange.own.take(),

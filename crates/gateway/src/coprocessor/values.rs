@@ -36,9 +36,10 @@ impl StageValues<'_> {
             stage,
             Stage::RouterRequest | Stage::SupergraphRequest | Stage::ExecutionRequest
         );
-        match is_client {
-            true => told,
-            false => Some(self.run.head().headers),
+        if is_client {
+            told
+        } else {
+            Some(self.run.head().headers)
         }
     }
     /// An entry of the context, by what it is called at the stage.

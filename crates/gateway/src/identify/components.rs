@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, request::Parts};
 use ogive_component::{CallError, Decision, Exchange, Plugin, Verdict};
-use ogive_coprocessor::Pace;
+use ogive_coprocessor::CallMode;
 use ogive_identity::{Caller, TokenError, claims};
 use ogive_telemetry::codes;
 
@@ -124,7 +124,7 @@ impl Authentication {
         let said = of.ask(
             Question {
                 decision: Decision::Authenticate,
-                call: move |plugin: &Plugin, pace: Pace| said(plugin, &mut lent, pace),
+                call: move |plugin: &Plugin, mode: CallMode| said(plugin, &mut lent, mode),
                 ends: |verdict: &Verdict| matches!(verdict, Verdict::Refused(_)),
                 code: codes::AUTHENTICATION_UNAVAILABLE,
             },
@@ -160,8 +160,8 @@ impl Authentication {
 }
 
 /// What a component says, if its claims can be those of a caller.
-fn said(plugin: &Plugin, lent: &mut Exchange, pace: Pace) -> Result<Verdict, CallError> {
-    let verdict = plugin.authenticate(lent, pace)?;
+fn said(plugin: &Plugin, lent: &mut Exchange, mode: CallMode) -> Result<Verdict, CallError> {
+    let verdict = plugin.authenticate(lent, mode)?;
     if let Verdict::Claims(claims) = &verdict {
         claims::end(claims).map_err(|why| CallError::Malformed(format!("claims, whose {why}")))?;
     }

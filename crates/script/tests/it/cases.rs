@@ -1,7 +1,7 @@
 //! The cases of `cases.txt`: `== NAME`, `at STAGE`, what goes in (`header`, `body`, `claims`, `part`), what comes out (`gives`),
 //! and the script.
 
-use ogive_coprocessor::{Pace, entries::JWT_CLAIMS};
+use ogive_coprocessor::{CallMode, entries::JWT_CLAIMS};
 use ogive_script::{Exchange, check::check};
 use serde_json::value::RawValue;
 
@@ -69,7 +69,7 @@ fn scripts_do_what_they_do_elsewhere() {
             let claims = RawValue::from_string(of("claims").to_owned()).unwrap();
             lent.context.set(JWT_CLAIMS, claims).unwrap();
         }
-        let (lent, ended) = scripts.call(&hook, lent, Pace::Whole);
+        let (lent, ended) = scripts.call(&hook, lent, CallMode::Whole);
         let found = match ended {
             Ok(ended) => said(&lent, ended.as_ref()),
             Err(error) => error.to_string(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ogive_coprocessor::{Pace, Stage};
+use ogive_coprocessor::{CallMode, Stage};
 use ogive_script::{Limits, Program, ScriptError};
 
 use super::{Folder, exchange, patient, started};
@@ -17,7 +17,7 @@ fn outcome(body: &str, limits: Limits) -> Result<Option<ogive_script::Outcome>, 
     let hook = scripts.hook(Stage::SupergraphRequest, "").unwrap().unwrap();
     let begun = Instant::now();
     let lent = exchange(Stage::SupergraphRequest, "a=1", "{\"query\":\"{ a }\"}");
-    let (_, outcome) = scripts.call(&hook, lent, Pace::Whole);
+    let (_, outcome) = scripts.call(&hook, lent, CallMode::Whole);
     // Far more than the limit, for a machine with much else to do.
     assert!(begun.elapsed() < Duration::from_secs(60), "{body}");
     outcome
@@ -83,18 +83,18 @@ fn a_slow_call_is_made_again_elsewhere_and_fast_ones_of_the_same_hook_stay() {
     let folder = Folder::with(&[("main.rhai", script)]);
     let scripts = started(&folder.program(patient()));
     let hook = scripts.hook(Stage::SupergraphRequest, "").unwrap().unwrap();
-    let ask = |value: &str, pace| {
-        scripts.call(&hook, exchange(Stage::SupergraphRequest, value, ""), pace)
+    let ask = |value: &str, mode| {
+        scripts.call(&hook, exchange(Stage::SupergraphRequest, value, ""), mode)
     };
-    assert_eq!(hook.pace(), Pace::Turn);
+    assert_eq!(hook.mode(), CallMode::Turn);
     // Whatever slow calls come between. A thread that had to wait for a processor may have used up its turn: one such call is
     // enough.
     let mut fast = (0..1000).map(|_| {
-        assert_eq!(ask("a=1", Pace::Turn).1, Err(ScriptError::Unfinished));
-        ask("a=2", Pace::Turn).1
+        assert_eq!(ask("a=1", CallMode::Turn).1, Err(ScriptError::Unfinished));
+        ask("a=2", CallMode::Turn).1
     });
     assert!(fast.any(|outcome| outcome == Ok(None)));
-    let (lent, outcome) = ask("a=1", Pace::Whole);
+    let (lent, outcome) = ask("a=1", CallMode::Whole);
     assert_eq!(outcome, Ok(None));
     assert_eq!(lent.headers["x-seen"], "1");
 }
@@ -109,7 +109,7 @@ fn what_is_not_done_within_a_turn_cannot_go_on_by_catching_that() {
     let scripts = started(&folder.program(patient()));
     let hook = scripts.hook(Stage::SupergraphRequest, "").unwrap().unwrap();
     let lent = exchange(Stage::SupergraphRequest, "", "");
-    let (_, outcome) = scripts.call(&hook, lent, Pace::Turn);
+    let (_, outcome) = scripts.call(&hook, lent, CallMode::Turn);
     assert_eq!(outcome, Err(ScriptError::Unfinished));
 }
 
@@ -134,7 +134,7 @@ fn time_ends_a_call_however_few_operations_it_has() {
         let (_, outcome) = scripts.call(
             &hook,
             exchange(Stage::SupergraphRequest, "", ""),
-            Pace::Whole,
+            CallMode::Whole,
         );
         assert!(matches!(outcome, Err(ScriptError::Limit(_))), "{body}");
     }

@@ -1,7 +1,7 @@
 //! How calls of one hook share the workers with everything else: a worker gives a call a turn, and a call that is not done then
 //! is made again on a thread beside the workers.
 //!
-//! Turns that end without a result are lost time, so all calls of a hook together lose a tenth of the workers' time at most.
+//! WorkerTime that end without a result are lost time, so all calls of a hook together lose a tenth of the workers' time at most.
 //! A hook that has lost more is called beside the workers at once, until time has made up for it. Calls that are done within
 //! their turn never move, whatever other calls of the hook do.
 
@@ -23,7 +23,7 @@ const AT_ONCE: Duration = Duration::from_millis(4);
 
 /// How a call is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pace {
+pub enum CallMode {
     /// In the worker that serves the request. A call that is not done within [`TURN`] ends there and has changed nothing.
     Turn,
     /// Where no other request waits for it, within the limits of the hook alone.
@@ -32,28 +32,28 @@ pub enum Pace {
 
 /// What calls of one hook have lost of the workers' time.
 #[derive(Debug)]
-pub struct Turns {
+pub struct WorkerTime {
     begun: Instant,
     /// Nanoseconds from `begun` until what was lost is a tenth of the time; 0 if nothing was.
     even: AtomicU64,
 }
 
-impl Default for Turns {
+impl Default for WorkerTime {
     fn default() -> Self {
-        Turns {
+        WorkerTime {
             begun: Instant::now(),
             even: AtomicU64::new(0),
         }
     }
 }
 
-impl Turns {
+impl WorkerTime {
     /// How the next call is made.
-    pub fn pace(&self) -> Pace {
+    pub fn mode(&self) -> CallMode {
         // A hook whose calls are all short looks at no clock.
         match self.even.load(Ordering::Relaxed) {
-            0 => Pace::Turn,
-            even => pace_at(even, self.begun.elapsed()),
+            0 => CallMode::Turn,
+            even => mode_at(even, self.begun.elapsed()),
         }
     }
 
@@ -72,11 +72,11 @@ impl Turns {
 }
 
 /// How a call is made at a time after the beginning.
-fn pace_at(even: u64, now: Duration) -> Pace {
+fn mode_at(even: u64, now: Duration) -> CallMode {
     if even > nanoseconds(now + AT_ONCE * SHARE) {
-        Pace::Whole
+        CallMode::Whole
     } else {
-        Pace::Turn
+        CallMode::Turn
     }
 }
 
@@ -100,23 +100,23 @@ mod tests {
 
     #[test]
     fn short_calls_move_nowhere_and_lost_time_moves_calls_for_ten_times_as_long() {
-        let turns = Turns::default();
+        let turns = WorkerTime::default();
         for _ in 0..10_000 {
             turns.note(TURN / 2);
         }
         assert_eq!(turns.even.load(Ordering::Relaxed), 0);
-        assert_eq!(turns.pace(), Pace::Turn);
+        assert_eq!(turns.mode(), CallMode::Turn);
         // An hour, so that no test is slow enough to make up for it.
         let lost = Duration::from_secs(3600);
         turns.note(lost);
-        assert_eq!(turns.pace(), Pace::Whole);
+        assert_eq!(turns.mode(), CallMode::Whole);
         let even = turns.even.load(Ordering::Relaxed);
         let cost = lost * SHARE / workers();
         assert!(even >= nanoseconds(cost));
         let end = Duration::from_nanos(even);
-        assert_eq!(pace_at(even, end - AT_ONCE * SHARE), Pace::Turn);
+        assert_eq!(mode_at(even, end - AT_ONCE * SHARE), CallMode::Turn);
         let before = end - AT_ONCE * SHARE - Duration::from_nanos(1);
-        assert_eq!(pace_at(even, before), Pace::Whole);
+        assert_eq!(mode_at(even, before), CallMode::Whole);
         // A short call between two long ones makes up for nothing.
         turns.note(Duration::from_micros(1));
         assert_eq!(turns.even.load(Ordering::Relaxed), even);
