@@ -16,7 +16,7 @@ use crate::{
     graph::{Graph, Prepared},
     identify::identify_known_token,
     variant::Variant,
-    whole::{end_to_end, prepare_hit},
+    whole::{end_to_end, end_to_end_scripted, prepare_hit},
 };
 
 /// Every scenario: name and what it does.
@@ -83,7 +83,18 @@ pub const SCENARIOS: &[(&str, &str)] = &[
         "whole-trivial",
         "a request through server, gateway and transport: one object from one subgraph",
     ),
+    (
+        "whole-script",
+        "the same, and a script sets one header of the response",
+    ),
+    (
+        "whole-script-at-subgraph",
+        "the same, and a script sets one header of the request to the subgraph",
+    ),
 ];
+
+const SETS_ONE_HEADER: &str = r#"fn router_service(service) { service.map_response(|response| { response.headers["x-a"] = "1"; }); }"#;
+const SETS_ONE_HEADER_OF_SUBGRAPH: &str = r#"fn subgraph_service(service, subgraph) { service.map_request(|request| { request.subgraph.headers["x-a"] = "1"; }); }"#;
 
 /// A prepared scenario.
 pub struct Scenario(Box<dyn Fn() -> Result<()>>);
@@ -177,7 +188,14 @@ impl Scenario {
                 prepare_hit(Graph::read("four-services", "complex", variables)?)?
             }
             "identify-known-token" => identify_known_token(Graph::read("single", "user", "{}")?)?,
-            "whole-trivial" => end_to_end(Graph::read("single", "user", "{}")?)?,
+            "whole-trivial" => end_to_end(Graph::read("single", "user", "{}")?, "")?,
+            "whole-script" => {
+                end_to_end_scripted(Graph::read("single", "user", "{}")?, SETS_ONE_HEADER)?
+            }
+            "whole-script-at-subgraph" => end_to_end_scripted(
+                Graph::read("single", "user", "{}")?,
+                SETS_ONE_HEADER_OF_SUBGRAPH,
+            )?,
             "plan-many" => planning(Graph::read("many-plans", "deep", "{}")?),
             _ => anyhow::bail!("no scenario {name}"),
         }))

@@ -71,14 +71,22 @@ pub fn prepare_hit(graph: Graph) -> Result<Box<dyn Fn() -> Result<()>>> {
     }))
 }
 
-/// One request after another over one connection.
-pub fn end_to_end(graph: Graph) -> Result<Box<dyn Fn() -> Result<()>>> {
+/// The same with a script.
+pub fn end_to_end_scripted(graph: Graph, script: &str) -> Result<Box<dyn Fn() -> Result<()>>> {
+    let folder = Folder::new("scripts")?;
+    fs::write(folder.0.join("main.rhai"), script)?;
+    let yaml = format!("rhai: {{ scripts: '{}' }}\n", folder.0.display());
+    end_to_end(graph, &yaml)
+}
+
+/// One request after another over one connection. `more`: further configuration.
+pub fn end_to_end(graph: Graph, more: &str) -> Result<Box<dyn Fn() -> Result<()>>> {
     // As a worker's.
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build_local(LocalOptions::default())?;
-    let sockets = Sockets::new()?;
-    let mut yaml = "override_subgraph_url:\n".to_owned();
+    let sockets = Folder::new("sockets")?;
+    let mut yaml = format!("{more}override_subgraph_url:\n");
     for (name, engine) in graph.engines()? {
         let path = sockets.0.join(&name);
         yaml.push_str(&format!(
@@ -93,7 +101,8 @@ pub fn end_to_end(graph: Graph) -> Result<Box<dyn Fn() -> Result<()>>> {
     }
     let body = body(&graph);
     let (state, config) = state(graph, &yaml)?;
-    let gateway = Arc::new(Gateway::new(state, GatewayOptions::new(&config)));
+    let options = GatewayOptions::load(&config).map_err(anyhow::Error::msg)?;
+    let gateway = Arc::new(Gateway::new(state, options));
     let (client, server) = duplex(PIPE);
     runtime.spawn_local(serve(gateway, server));
     let request = format!(
@@ -227,20 +236,20 @@ async fn answer(mut stream: UnixStream, engine: &Subgraph, seen: &Seen) -> Resul
 }
 
 /// A folder of our own that goes with us.
-struct Sockets(PathBuf);
+struct Folder(PathBuf);
 
-impl Sockets {
-    fn new() -> Result<Sockets> {
-        let name = format!("ogive-icount-{}-sockets", std::process::id());
+impl Folder {
+    fn new(what: &str) -> Result<Folder> {
+        let name = format!("ogive-icount-{}-{what}", std::process::id());
         let folder: &Path = &std::env::temp_dir().join(name);
         // Left behind by a process that had the same number.
         let _ = fs::remove_dir_all(folder);
         fs::create_dir(folder).with_context(|| folder.display().to_string())?;
-        Ok(Sockets(folder.to_owned()))
+        Ok(Folder(folder.to_owned()))
     }
 }
 
-impl Drop for Sockets {
+impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
