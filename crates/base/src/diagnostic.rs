@@ -5,7 +5,7 @@ use std::{fmt, ops::Range, sync::Arc};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::{IdVec, define_id};
+use crate::{IdVec, define_id, url::with_stars};
 
 /// A half-open range of byte offsets in one source text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -195,7 +195,7 @@ impl Diagnostic {
             let Some(source) = sources.get(label.source) else {
                 continue;
             };
-            let snippet = Snippet::source(source.text.as_ref())
+            let snippet = Snippet::source(with_stars(&source.text))
                 .path(source.name.as_ref())
                 .fold(true)
                 .annotations(
@@ -266,6 +266,17 @@ mod tests {
         );
         assert!(text.contains("a.graphql:2:7"), "{text}");
         assert!(text.contains("did you mean `User`?"), "{text}");
+    }
+
+    #[test]
+    fn an_excerpt_does_not_show_the_password_of_a_url() {
+        let mut sources = Sources::new();
+        let id = sources.add("a.yaml", "url: http://u:S3CR3T@a/ # S\n");
+        let text = Diagnostic::error("X", "it has a password")
+            .label(id, Span::new(5, 23), "")
+            .render(&sources, false);
+        assert!(!text.contains("S3CR3T"), "{text}");
+        assert!(text.contains("url: http://********@a/ # S"), "{text}");
     }
 
     #[test]

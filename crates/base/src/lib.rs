@@ -30,4 +30,4 @@ pub use memory::{
     CommonReservation, HeldBytes, MemoryBudget, MemoryShare, OutOfMemory, Reservation,
 };
 pub use shares::{Share, ShareLimits, Shares, Shortage};
-pub use url::{host_of, is_loopback_host, is_loopback_url, without_secrets};
+pub use url::{host_of, is_loopback_host, is_loopback_url, with_stars, without_secrets};

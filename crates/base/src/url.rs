@@ -1,6 +1,7 @@
 //! URLs as text: which are of this machine, for everything that may be sent to this machine only, and what of one may be shown.
 
-use core::net::IpAddr;
+use core::{net::IpAddr, ops::Range};
+use std::borrow::Cow;
 
 /// Whether a host, without its port and without brackets, is this machine: `localhost`, or a loopback address.
 pub fn is_loopback_host(host: &str) -> bool {
@@ -37,6 +38,36 @@ pub fn without_secrets(url: &str) -> String {
     let host = authority.rsplit('@').next().unwrap_or_default();
     let separator = if scheme.is_empty() { "" } else { "://" };
     format!("{scheme}{separator}{host}{path}")
+}
+
+/// A text with stars over the users, passwords and queries of its URLs, as long as it was: for excerpts of files.
+pub fn with_stars(text: &str) -> Cow<'_, str> {
+    let is_end = |c: char| c.is_whitespace() || "'\"`,)]}".contains(c);
+    let mut secrets: Vec<Range<usize>> = Vec::new();
+    for (at, separator) in text.match_indices("://") {
+        let start = at + separator.len();
+        let url = text[start..].split(is_end).next().unwrap_or_default();
+        let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
+        secrets.extend(authority.rfind('@').map(|end| start..start + end));
+        // Of a socket it is the path.
+        let query = url.find('?').filter(|_| !text[..at].ends_with("unix"));
+        secrets.extend(query.map(|query| start + query + 1..start + url.len()));
+    }
+    if secrets.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut shown = 0;
+    for secret in secrets.into_iter().filter(|secret| !secret.is_empty()) {
+        out.push_str(text.get(shown..secret.start).unwrap_or_default());
+        out.extend(std::iter::repeat_n(
+            '*',
+            secret.end.saturating_sub(out.len()),
+        ));
+        shown = secret.end.max(shown);
+    }
+    out.push_str(&text[shown..]);
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -86,6 +117,28 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(without_secrets(url), shown, "{url}");
+        }
+    }
+
+    #[test]
+    fn excerpts_have_stars_over_what_may_be_secret() {
+        for (text, shown) in [
+            ("url: 'https://u:pw@a/b'", "url: 'https://****@a/b'"),
+            (
+                "[http://ü@a?k=v, http://b?c]",
+                "[http://**@a?***, http://b?*]",
+            ),
+            ("unix:///run/a.sock?path=/b", "unix:///run/a.sock?path=/b"),
+            (
+                "@link(url: \"https://a/b/v2.3\") @key",
+                "@link(url: \"https://a/b/v2.3\") @key",
+            ),
+            ("a://b@c://d@e", "a://*@c://*@e"),
+            ("://", "://"),
+            ("http://a?to=http://u:p@b", "http://a?***************"),
+        ] {
+            assert_eq!(with_stars(text), shown);
+            assert_eq!(with_stars(text).len(), text.len());
         }
     }
 }
