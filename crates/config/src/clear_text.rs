@@ -83,7 +83,7 @@ impl Config {
             })
         });
         // The first URL is used.
-        let of_events = |provider: &'_ RedisProviderOptions| provider.urls.first().is_some();
+        let of_events = |provider: &'_ RedisProviderOptions| !provider.urls.is_empty();
         let providers = self.events.providers.redis.iter();
         let events = providers.filter(|one| of_events(one)).map(|one| Sent {
             what: "events.providers.redis[].authentication",

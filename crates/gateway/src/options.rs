@@ -1,8 +1,9 @@
 //! What a gateway does not take from the schema, as a configuration asks for it.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
-use ogive_config::{CedarOptions, Config, IncrementalFormat, OperationWord};
+use ogive_base::ShareLimits;
+use ogive_config::{CedarOptions, Client, Config, IncrementalFormat, OperationWord};
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
 use ogive_store::StoreOptions;
@@ -123,6 +124,15 @@ pub struct GatewayOptions {
 }
 
 impl GatewayOptions {
+    /// Whose share something is of; `None` if nobody can tell.
+    pub(crate) fn counted(&self, client: Option<Client>) -> Option<IpAddr> {
+        self.proxies.counted(client?)
+    }
+    /// How much of this all clients and each of them may have.
+    pub(crate) fn share_of(&self, all: usize) -> ShareLimits {
+        ShareLimits::of(all, self.client_share)
+    }
+
     /// Whether WebSockets are opened at a path.
     pub(crate) fn is_websocket(&self, path: &str) -> bool {
         let subscription = self.subscription.as_ref();

@@ -335,7 +335,7 @@ fn may_hold_operations(text: &str) -> bool {
     const WORDS: [&str; 4] = ["query", "mutation", "subscription", "fragment"];
     let is_document = |text: &str| {
         let begins = |word: &&str| text.trim_start().starts_with(word);
-        (text.contains('{') && WORDS.iter().any(|word| begins(&word))) || form(text).is_some()
+        (text.contains('{') && WORDS.iter().any(begins)) || form(text).is_some()
     };
     let text = text.trim_start_matches('\u{feff}');
     let Ok(json) = serde_json::from_str::<Value>(text) else {

@@ -31,7 +31,7 @@ use crate::{
     policies::headers,
     shared::{
         context::Identity,
-        error::{RequestError, challenge},
+        error::{CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_CERTIFICATE, RequestError, challenge},
         offload::Offload,
     },
 };

@@ -3,7 +3,7 @@
 use std::{
     fmt::Display,
     future::{Future as _, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     task::Poll,
     time::Instant,
 };
@@ -115,6 +115,62 @@ impl From<OutOfMemory> for Unread {
     }
 }
 
+/// Reads a body of at most `max` bytes to its end.
+async fn read_frames<B: RequestBody>(
+    mut body: Pin<&mut B>,
+    max: usize,
+    arriving: Arriving<'_>,
+) -> Result<Bytes, Unread> {
+    let mut first = Bytes::new();
+    let mut rest: Option<GrowingBody<'_>> = None;
+    let mut turn = TURN;
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        let frame = frame.map_err(|error| {
+            tracing::debug!(%error, "the client's body ended early");
+            Unread::ended(RequestError::http(
+                codes::INVALID_GRAPHQL_REQUEST,
+                "the request's body could not be read",
+            ))
+        })?;
+        let Ok(mut data) = frame.into_data() else {
+            continue;
+        };
+        let data = data.copy_to_bytes(data.remaining());
+        let so_far = rest.as_ref().map_or(first.len(), GrowingBody::len);
+        let read = so_far + data.len();
+        if read > max {
+            return Err(Unread::sending(too_large(max)));
+        }
+        match &mut rest {
+            Some(body) => body.push(&data)?,
+            None if first.is_empty() => {
+                arriving.memory.grow(data.len())?;
+                first = data;
+            }
+            None => {
+                let body = rest.insert(GrowingBody::new(arriving));
+                body.push(&first)?;
+                // It is part of a buffer of the connection, which it would keep.
+                arriving.memory.shrink(first.len());
+                first = Bytes::new();
+                body.push(&data)?;
+            }
+        }
+        if read >= turn {
+            turn = read + TURN;
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(rest.map_or(first, GrowingBody::whole))
+}
+
+fn too_large(max: usize) -> RequestError {
+    RequestError::http(
+        codes::REQUEST_TOO_LARGE,
+        format!("the request's body is larger than {max} bytes"),
+    )
+}
+
 /// Reads a body within its limits.
 pub(super) async fn read_body<B: RequestBody>(
     headers: &HeaderMap,
@@ -125,12 +181,6 @@ pub(super) async fn read_body<B: RequestBody>(
 ) -> Result<Bytes, RequestError> {
     let memory = arriving.memory;
     let max = limits.body.ceiling;
-    let too_large = || {
-        RequestError::http(
-            codes::REQUEST_TOO_LARGE,
-            format!("the request's body is larger than {max} bytes"),
-        )
-    };
     let announced = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
@@ -140,54 +190,12 @@ pub(super) async fn read_body<B: RequestBody>(
         if !headers.contains_key(header::EXPECT) {
             Box::pin(linger(body)).await;
         }
-        return Err(too_large());
+        return Err(too_large(max));
     }
     let began = limits.body_timeout.is_only_measured().then(Instant::now);
     let read = {
         // Pinned first: a future that goes into another one is copied.
-        let mut reading = pin!(async {
-            let mut first = Bytes::new();
-            let mut rest: Option<GrowingBody<'_>> = None;
-            let mut turn = TURN;
-            while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-                let frame = frame.map_err(|error| {
-                    tracing::debug!(%error, "the client's body ended early");
-                    Unread::ended(RequestError::http(
-                        codes::INVALID_GRAPHQL_REQUEST,
-                        "the request's body could not be read",
-                    ))
-                })?;
-                let Ok(mut data) = frame.into_data() else {
-                    continue;
-                };
-                let data = data.copy_to_bytes(data.remaining());
-                let so_far = rest.as_ref().map_or(first.len(), GrowingBody::len);
-                let read = so_far + data.len();
-                if read > max {
-                    return Err(Unread::sending(too_large()));
-                }
-                match &mut rest {
-                    Some(body) => body.push(&data)?,
-                    None if first.is_empty() => {
-                        memory.grow(data.len())?;
-                        first = data;
-                    }
-                    None => {
-                        let body = rest.insert(GrowingBody::new(arriving));
-                        body.push(&first)?;
-                        // It is part of a buffer of the connection, which it would keep.
-                        memory.shrink(first.len());
-                        first = Bytes::new();
-                        body.push(&data)?;
-                    }
-                }
-                if read >= turn {
-                    turn = read + TURN;
-                    tokio::task::yield_now().await;
-                }
-            }
-            Ok(rest.map_or(first, GrowingBody::whole))
-        });
+        let mut reading = pin!(read_frames(body.as_mut(), max, arriving));
         // Most bodies have come with their heads; no timer is made for them.
         match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
             Poll::Ready(body) => body,
