@@ -71,7 +71,7 @@ impl Listed<'_> {
 }
 
 /// Why a place may be null.
-pub(crate) struct Wanted<'a, 'p> {
+pub(crate) struct FailureOrigin<'a, 'p> {
     pub(crate) plan: &'p Plan,
     /// How near each fetch is: 0 for those that were to bring the value, 1 for those that they waited for, and so on; `None`
     /// for all others.
@@ -251,17 +251,17 @@ impl<'p> Errors<'p> {
 
     /// Sees to it that an error tells why a place is null, given the fetches that were to bring it and those that they
     /// waited for: the likeliest error of the nearest of them is told there, too. Says whether there is one.
-    pub(crate) fn explain(&mut self, path: Path<'p>, wanted: &Wanted<'_, 'p>) -> bool {
+    pub(crate) fn explain(&mut self, path: Path<'p>, origin: &FailureOrigin<'_, 'p>) -> bool {
         if self.explains(&path) {
             return true;
         }
         let likely = self.list.iter().enumerate().filter_map(|(at, listed)| {
-            if wanted.only_unplaced && !listed.error.is_unplaced {
+            if origin.only_unplaced && !listed.error.is_unplaced {
                 return None;
             }
-            let nearness = wanted
+            let nearness = origin
                 .fetches
-                .get(fetch_of(wanted.plan, listed.stage)?.index())?;
+                .get(fetch_of(origin.plan, listed.stage)?.index())?;
             let theirs = listed.error.path.as_deref().unwrap_or_default();
             let shared = theirs.iter().zip(&path).take_while(|(a, b)| a == b);
             Some(((*nearness)?, Reverse(shared.count()), listed.stage, at))
@@ -274,7 +274,7 @@ impl<'p> Errors<'p> {
         if self.list[at].is_mismatch() && told.is_some_and(|told| path.starts_with(told)) {
             return true;
         }
-        if wanted.may_move && self.list[at].error.path.is_none() {
+        if origin.may_move && self.list[at].error.path.is_none() {
             // It says nothing of a place yet.
             let listed = self.list.remove(at);
             let original = listed.original.map_or(listed.error, |original| *original);
@@ -298,8 +298,8 @@ impl<'p> Errors<'p> {
             return true;
         }
         let mut again = original.as_deref().unwrap_or(error).clone();
-        let fetch = fetch_of(wanted.plan, *stage);
-        let asked = fetch.and_then(|id| wanted.plan.fetches.get(id));
+        let fetch = fetch_of(origin.plan, *stage);
+        let asked = fetch.and_then(|id| origin.plan.fetches.get(id));
         again.subgraph = again.subgraph.or(asked.map(|fetch| fetch.subgraph));
         self.add(Stage::Respond, again.at(path));
         true

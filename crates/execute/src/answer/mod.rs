@@ -9,8 +9,8 @@
 //!
 //! Start here for: [`absorb`] (entry), `absorb_body`, `distribute_all` (subgraph path to client path, with [`places`]).
 
-mod nulls;
 mod places;
+mod value_places;
 
 use std::{
     borrow::Cow,

@@ -11,11 +11,11 @@
 
 mod composite;
 mod distinct;
+mod failed;
 mod gathered;
 mod representation;
 mod reuse;
 mod scalars;
-mod unasked;
 
 use bytes::Bytes;
 use ogive_base::{FastSet, id::Id};
@@ -154,7 +154,7 @@ pub(crate) fn gather(from: &mut Gather<'_, '_>) -> Result<Option<Gathered>, Limi
         return Ok(None);
     }
     if let Some(null_by_error) = from.null_by_error {
-        gathered.unasked = unasked::unasked(from, &gathered, null_by_error);
+        gathered.unasked = failed::unasked(from, &gathered, null_by_error);
     }
     if let Some(entities) = from.entities.as_deref_mut() {
         let asked_twice = &store.plan().derived().asked_twice;

@@ -8,7 +8,7 @@ use ogive_plan::{Fetch, FetchId, LayoutId, OutField, Plan, ShapeId, SlotIndex};
 
 use super::{Emit, Filter, Frame, Null, OpenList};
 use crate::{
-    errors::{Stage, Wanted},
+    errors::{FailureOrigin, Stage},
     graphql_error::{GraphqlError, Path, PathStep},
     shown::slot_of,
 };
@@ -92,13 +92,13 @@ impl<'p, V: Filter> Emit<'_, 'p, V> {
         let plan = self.plan;
         let fetches = self.wanted.entry((layout, slot));
         let fetches = Rc::clone(fetches.or_insert_with(|| nearness(plan, layout, slot).into()));
-        let wanted = Wanted {
+        let origin = FailureOrigin {
             plan,
             fetches: &fetches,
             only_unplaced: !failed,
             may_move: V::WHOLE,
         };
-        self.errors.explain(path, &wanted) || failed
+        self.errors.explain(path, &origin) || failed
     }
     pub(super) fn push_error(
         &mut self,
