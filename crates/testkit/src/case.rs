@@ -24,6 +24,7 @@ use std::fmt::Write;
 
 use crate::{
     differential::{Bench, Mismatch},
+    faults::Fault,
     graph::{Model, print, read},
     pipeline::Mode,
 };
@@ -37,8 +38,8 @@ pub struct Case {
     pub seed: u64,
     /// Resolvers that fail, of 1,000.
     pub faults: u64,
-    /// The request that gets no answer when the case runs once more.
-    pub lost: Option<usize>,
+    /// The request that fails when the case runs once more.
+    pub lost: Option<Fault>,
     /// Name and SDL of each subgraph.
     pub subgraphs: Vec<(String, String)>,
     /// The supergraph; empty to have it printed.
@@ -73,7 +74,7 @@ impl Case {
                     case.faults = rest.trim().parse().map_err(|e| format!("faults: {e}"))?;
                 }
                 "lost" => {
-                    case.lost = Some(rest.trim().parse().map_err(|e| format!("lost: {e}"))?);
+                    case.lost = Some(Fault::parse(rest.trim()).map_err(|e| format!("lost: {e}"))?);
                 }
                 "subgraph" => case
                     .subgraphs

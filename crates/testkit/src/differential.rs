@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::{
     engines::Engines,
+    faults::{Fault, FaultKind},
     graph::Model,
     ops::{Op, RUN, features::features},
     pipeline::{Answer, Gateway, Mode, labels_are_on, split},
@@ -31,8 +32,8 @@ pub struct Mismatch {
     pub kind: String,
     /// The whole story.
     pub report: String,
-    /// The request that got no answer.
-    pub lost: Option<usize>,
+    /// The request that failed.
+    pub lost: Option<Fault>,
 }
 
 impl Bench {
@@ -76,14 +77,14 @@ impl Bench {
         Gateway::new(&self.schemas, &self.engines).answer(document, variables, seed, None)
     }
 
-    /// Runs an operation again while one of its requests gets no answer: what is left must be the whole answer with
-    /// values made null (unless values are computed from others), and say so. Answers how many requests were sent.
+    /// Runs an operation again while one of its requests fails: what is left must be the whole answer with values made
+    /// null, and an error at each of them or below it (unless values are computed from others). Answers how many requests were sent.
     pub fn compare_without(
         &self,
         op: &Op,
         seed: u64,
         whole: &Answer,
-        fails: usize,
+        fails: Fault,
     ) -> Result<usize, Mismatch> {
         // What a subgraph computes from a required value that never came is its own affair.
         let computes = features(self.world.model(), op).contains("field with @requires");
@@ -97,7 +98,7 @@ impl Bench {
         (document, variables, computes): (&str, &str, bool),
         seed: u64,
         whole: &Answer,
-        fails: usize,
+        fails: Fault,
     ) -> Result<usize, Mismatch> {
         let fail = |report: String| Mismatch {
             kind: "a request that fails".to_owned(),
@@ -118,6 +119,7 @@ impl Bench {
         }
         let read = |text: &str| serde_json::from_str::<Json>(text).unwrap_or_default();
         let (all, some) = (read(&whole.data), read(&answer.data));
+        let errors = answer.errors.as_deref().map(read).unwrap_or_default();
         let story = || format!("whole: {}\nleft:  {}", whole.data, answer.data);
         if !computes && !is_nulled(&all, &some) {
             return Err(fail(format!(
@@ -127,6 +129,37 @@ impl Bench {
         }
         if answer.data != whole.data && answer.errors.is_none() {
             return Err(fail(format!("there is no error\n{}", story())));
+        }
+        let is_whole = |error: &Json| error["extensions"]["code"] != "ERRORS_TRUNCATED";
+        let paths = errors.as_array().into_iter().flatten();
+        let complete = paths.clone().all(is_whole);
+        let paths: Vec<&[Json]> = paths
+            .filter_map(|error| error["path"].as_array().map(Vec::as_slice))
+            .collect();
+        let silent = find_null((&all, &some), &mut Vec::new(), &|place| {
+            paths.iter().any(|path| path.starts_with(place))
+        });
+        if let (Some(place), false, true) = (silent, computes, complete) {
+            return Err(fail(format!(
+                "no error is told at {place:?} or below\n{errors}\n{}",
+                story()
+            )));
+        }
+        // What is asked again on its own takes nothing else with it.
+        let elsewhere = find_null((&all, &some), &mut Vec::new(), &|place| {
+            let mut failed = answer.failed_roots.iter();
+            place
+                .first()
+                .is_none_or(|first| failed.any(|key| first == key))
+        });
+        if let (Some(place), FaultKind::Root, false) =
+            (elsewhere, fails.kind, answer.failed_roots.is_empty())
+        {
+            return Err(fail(format!(
+                "{:?} fail and take {place:?} with them\n{errors}\n{}",
+                answer.failed_roots,
+                story()
+            )));
         }
         let told = nulled(&answer.data, answer.errors.as_deref());
         if let Some(place) = told.iter().find(|place| place.ends_with(NOT_NULL)) {
@@ -283,6 +316,32 @@ fn is_nulled(all: &Json, some: &Json) -> bool {
                     .all(|((k, a), (l, b))| k == l && is_nulled(a, b))
         }
         (a, b) => a == b,
+    }
+}
+
+/// The first place that has become null, of those that are not as they should be.
+fn find_null(
+    (all, some): (&Json, &Json),
+    place: &mut Vec<Json>,
+    is_right: &dyn Fn(&[Json]) -> bool,
+) -> Option<Vec<Json>> {
+    let mut below = |step: Json, pair| {
+        place.push(step);
+        let found = find_null(pair, place, is_right);
+        place.pop();
+        found
+    };
+    match (all, some) {
+        (Json::Null, _) => None,
+        (_, Json::Null) => (!is_right(place)).then(|| place.clone()),
+        (Json::Array(all), Json::Array(some)) => {
+            let mut pairs = all.iter().zip(some).enumerate();
+            pairs.find_map(|(at, pair)| below(Json::from(at), pair))
+        }
+        (Json::Object(all), Json::Object(some)) => all
+            .iter()
+            .find_map(|(key, value)| below(Json::from(&**key), (value, some.get(key)?))),
+        _ => None,
     }
 }
 

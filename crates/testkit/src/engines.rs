@@ -46,6 +46,15 @@ impl Engines {
         })
     }
 
+    /// Engines that others made.
+    pub(crate) fn of(names: [&str; 2], subgraphs: Vec<Subgraph>, monolith: Subgraph) -> Engines {
+        let names = names.into_iter().map(str::to_owned);
+        Engines {
+            subgraphs: names.zip(subgraphs).collect(),
+            monolith,
+        }
+    }
+
     /// The engine of a subgraph.
     pub fn subgraph(&self, name: &str) -> Option<&Subgraph> {
         let mut all = self.subgraphs.iter();

@@ -7,9 +7,11 @@
 //! [`case`] (what becomes of a mismatch).
 
 pub mod case;
+pub mod contexts;
 pub mod coverage;
 pub mod differential;
 pub mod engines;
+pub mod faults;
 pub mod graph;
 pub mod incremental;
 pub mod ops;

@@ -6,8 +6,9 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     future::Future,
+    num::NonZeroU32,
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -18,7 +19,8 @@ use ogive_base::BitSet;
 use ogive_cost::OutputProgram;
 use ogive_execute::{
     ErrorCode, ExecuteInput, ExecuteLimits, ExecuteOptions, Failure, NamedSubgraphs,
-    OperationNames, Reuse, SubgraphRequest, SubgraphResponse, Transport, TransportFuture, execute,
+    OperationNames, RequestLimits, Reuse, SubgraphRequest, SubgraphResponse, Transport,
+    TransportFuture, execute,
     incremental::{IncrementalForm, Payload, execute_incrementally},
 };
 use ogive_federation::subgraph_schema;
@@ -35,6 +37,7 @@ use serde_json::{Value as Json, value::RawValue};
 
 use crate::{
     engines::Engines,
+    faults::{Fault, FaultKind, members, nothing, unplaced},
     ops::RUN,
     rng::Rng,
     schemas::{Schemas, valid_document},
@@ -63,6 +66,8 @@ pub struct Answer {
     pub waves: u32,
     /// What it costs, if that was counted.
     pub cost: Option<u64>,
+    /// The client's keys of root fields that were made to fail.
+    pub failed_roots: Vec<String>,
 }
 
 /// The payloads of an answer in parts, everything that should not have happened, and what it costs if that was counted.
@@ -203,13 +208,13 @@ impl<'a> Gateway<'a> {
         }
     }
 
-    /// Answers one request, in which the request number `fails` gets no answer. The error tells which stop failed and why.
+    /// Answers one request, one request of which may fail. The error tells which stop failed and why.
     pub fn answer(
         &self,
         document: &str,
         variables: &str,
         seed: u64,
-        fails: Option<usize>,
+        fails: Option<Fault>,
     ) -> Result<Answer, String> {
         let prepared = self.prepare(document, variables, seed)?;
         self.execute(&prepared, Mode::by_seed(seed), seed, fails)
@@ -297,6 +302,9 @@ impl<'a> Gateway<'a> {
             requests: RefCell::default(),
             complaints: RefCell::default(),
             fails: None,
+            failing: RefCell::default(),
+            representations_max: None,
+            texts: RefCell::default(),
             flights: None,
         };
         let granted = Granted::default();
@@ -346,7 +354,7 @@ impl<'a> Gateway<'a> {
         prepared: &Prepared,
         mode: Mode,
         seed: u64,
-        fails: Option<usize>,
+        fails: Option<Fault>,
     ) -> Result<Answer, String> {
         let Prepared { plan, text, .. } = prepared;
         let shared = mode.shared && plan.kind == OperationKind::Query;
@@ -357,6 +365,9 @@ impl<'a> Gateway<'a> {
             requests: RefCell::default(),
             complaints: RefCell::default(),
             fails,
+            failing: RefCell::default(),
+            representations_max: NonZeroU32::new(2).filter(|_| seed.is_multiple_of(5)),
+            texts: RefCell::default(),
             flights: shared.then(Coalescer::default),
         };
         let (transport, granted) = (&transport, Granted::default());
@@ -397,6 +408,7 @@ impl<'a> Gateway<'a> {
         let cost = output.cost;
         let (data, errors) = split(&output.body.into_bytes())?;
         Ok(Answer {
+            failed_roots: transport.failed_roots(),
             cost,
             data,
             errors,
@@ -472,7 +484,13 @@ struct InProcess<'a> {
     rng: RefCell<Rng>,
     requests: RefCell<Vec<(String, String)>>,
     complaints: RefCell<Vec<String>>,
-    fails: Option<usize>,
+    fails: Option<Fault>,
+    /// Root fields that fail whenever they are asked, and the subgraph.
+    failing: RefCell<Option<(u32, Vec<String>)>>,
+    /// Most entities in a request.
+    representations_max: Option<NonZeroU32>,
+    /// Texts with root fields that were sent, by subgraph.
+    texts: RefCell<BTreeSet<(u32, String)>>,
     /// Requests under way, if they are shared.
     flights: Option<Coalescer<(u32, Bytes), Result<SubgraphResponse, Failure>>>,
 }
@@ -500,10 +518,7 @@ impl InProcess<'_> {
             complain("no such subgraph".to_owned());
             return Vec::new();
         };
-        let query = serde_json::from_slice::<Json>(&request.body)
-            .ok()
-            .and_then(|body| Some(body.get("query")?.as_str()?.to_owned()));
-        match query {
+        match query_of(&request.body) {
             None => complain("no query".to_owned()),
             Some(query) => {
                 if let Err(e) = valid_document(&self.gateway.served[index], "request", &query) {
@@ -520,6 +535,14 @@ impl InProcess<'_> {
         if answer.status != 200 || answer.has_errors && !only_faults(&answer.body) {
             complain(String::from_utf8_lossy(&answer.body).into_owned());
         }
+        let query = query_of(&request.body).unwrap_or_default();
+        let (roots, lookups) = members(&query, &answer.body);
+        let asked = (request.subgraph, query);
+        let is_first = roots.is_empty() || self.texts.borrow_mut().insert(asked);
+        // A request that is sent in parts has its root fields in one of them.
+        if !is_first && lookups > 0 && self.flights.is_none() {
+            complain(format!("root fields {roots:?} are asked twice"));
+        }
         if answer.is_mutation == request.idempotent {
             complain(format!("idempotent: {}", request.idempotent));
         }
@@ -529,6 +552,12 @@ impl InProcess<'_> {
 }
 
 impl Transport for InProcess<'_> {
+    fn request_limits(&self, _: u32) -> RequestLimits {
+        RequestLimits {
+            representations_max: self.representations_max,
+            ..RequestLimits::default()
+        }
+    }
     fn send(&self, request: SubgraphRequest) -> TransportFuture<'_> {
         match &self.flights {
             Some(flights) if request.idempotent => {
@@ -540,29 +569,83 @@ impl Transport for InProcess<'_> {
     }
 }
 
+/// The text of a request.
+fn query_of(body: &[u8]) -> Option<String> {
+    let body: Json = serde_json::from_slice(body).ok()?;
+    Some(body.get("query")?.as_str()?.to_owned())
+}
+
 impl InProcess<'_> {
     /// Sends a request; its answer comes after some polls.
     fn ask(&self, request: SubgraphRequest) -> TransportFuture<'_> {
-        let fails = self.fails == Some(self.requests.borrow().len());
-        let body = Bytes::from(self.answer(&request));
+        let number = self.requests.borrow().len();
+        let body = self.answer(&request);
+        let result = self.failed(&request, number, body).map(Bytes::from);
         let mut delay = self.rng.borrow_mut().below(6);
         Box::pin(std::future::poll_fn(move |context| {
-            if delay == 0 && fails {
-                return Poll::Ready(Err(Failure::new(
+            if delay > 0 {
+                delay -= 1;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(match &result {
+                Some(body) => Ok(SubgraphResponse {
+                    status: 200,
+                    body: body.clone(),
+                }),
+                None => Err(Failure::new(
                     ErrorCode::SUBREQUEST_HTTP_ERROR,
                     "no answer",
                     "",
-                )));
-            }
-            if delay == 0 {
-                return Poll::Ready(Ok(SubgraphResponse {
-                    status: 200,
-                    body: body.clone(),
-                }));
-            }
-            delay -= 1;
-            context.waker().wake_by_ref();
-            Poll::Pending
+                )),
+            })
         }))
     }
+
+    /// What becomes of an answer; `None` if there is none.
+    fn failed(&self, request: &SubgraphRequest, number: usize, body: Vec<u8>) -> Option<Vec<u8>> {
+        let query = query_of(&request.body).unwrap_or_default();
+        let (roots, lookups) = members(&query, &body);
+        let is_failing = |(subgraph, keys): &(u32, Vec<String>)| {
+            *subgraph == request.subgraph && roots.iter().any(|key| keys.contains(key))
+        };
+        if self.failing.borrow().as_ref().is_some_and(is_failing) {
+            return Some(nothing(roots.first().map(|key| &**key)));
+        }
+        match self.fails.filter(|fault| fault.request == number) {
+            None => Some(body),
+            Some(fault) => match fault.kind {
+                FaultKind::Lost => None,
+                FaultKind::Unplaced => Some(unplaced(&body, &mut self.rng.borrow_mut())),
+                FaultKind::Root if (1..=SPLIT_MAX - 1).contains(&lookups) && request.idempotent => {
+                    let Some(first) = roots.first().cloned() else {
+                        return Some(nothing(None));
+                    };
+                    *self.failing.borrow_mut() = Some((request.subgraph, roots));
+                    Some(nothing(Some(&first)))
+                }
+                FaultKind::Nothing | FaultKind::Root => Some(nothing(None)),
+            },
+        }
+    }
+
+    /// The client's keys of root fields that fail.
+    fn failed_roots(&self) -> Vec<String> {
+        let failing = self.failing.borrow();
+        let Some((subgraph, keys)) = failing.as_ref() else {
+            return Vec::new();
+        };
+        let fetches = self.plan.fetches.as_slice().iter();
+        let of_subgraph = fetches.filter(|fetch| fetch.subgraph == *subgraph);
+        let roots = of_subgraph.filter_map(|fetch| fetch.root.as_ref());
+        let fields = roots.flat_map(|root| &self.plan.shapes[root.shape].fields);
+        let failed = fields.filter(|field| keys.iter().any(|key| *key == *field.key));
+        let slots = &self.plan.layouts[Plan::ROOT].slots;
+        let client_keys =
+            failed.filter_map(|field| slots[usize::from(field.slot)].client_key.as_deref());
+        client_keys.map(str::to_owned).collect()
+    }
 }
+
+/// Most members of a request that the gateway asks for one by one once it fails.
+const SPLIT_MAX: usize = 8;

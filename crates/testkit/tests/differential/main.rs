@@ -7,6 +7,7 @@
 //! `BLESS=1` fills in the supergraph and data of cases that lack them.
 
 mod composed;
+mod contexts;
 mod costs;
 mod reference;
 
@@ -24,6 +25,7 @@ use ogive_testkit::{
         evidence::{Evidence, exercised},
     },
     differential::{Bench, Mismatch},
+    faults::Fault,
     graph::{
         Model,
         generate::{GraphOptions, count::roles, generate},
@@ -204,7 +206,8 @@ fn guarded(bench: &Bench, op: &Op, seed: u64, in_all: bool) -> Result<(Answer, b
         let sent = answer.requests.len();
         let lose = sent > 0 && mix(seed).is_multiple_of(LOST_EVERY);
         if lose {
-            bench.compare_without(op, seed, &answer, (mix(seed) % sent as u64) as usize)?;
+            let request = (mix(seed) % sent as u64) as usize;
+            bench.compare_without(op, seed, &answer, Fault::of(request, seed))?;
         }
         Ok((answer, lose))
     };
