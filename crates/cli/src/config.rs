@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use ogive_config::{
     Config,
-    migrate::{Format, Migration},
+    migrate::{Format, Migration, wrapped},
 };
 
 use ogive_files::Pipes;
@@ -148,7 +148,7 @@ fn listed(heading: &str, sentences: &[String]) {
         if index == 0 {
             terminal::remark(&format!("\n{heading}:"));
         }
-        terminal::remark(&format!("  {sentence}"));
+        terminal::remark(wrapped("  ", sentence).trim_end());
     }
 }
 

@@ -655,7 +655,14 @@ fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         walk.row(&from, None, verdict, why);
     }
     match (on, at(node, "limit")) {
-        (true, Some(limit)) => walk.try_put(path, target, same(walk.format, limit)),
+        (true, Some(limit)) => {
+            let limit = same(walk.format, limit);
+            let is_kept = limit.is_ok();
+            walk.try_put(path, target, limit);
+            if is_kept && target == "limits.max_aliases" {
+                walk.note("aliases of all fields count, not those of root fields alone");
+            }
+        }
         _ => walk.not_needed(path, OFF),
     }
 }

@@ -80,7 +80,12 @@ pub(super) const RULES: &[Rule] = &[
     to("operation_limits.aliases", "limits.max_aliases"),
     to("operation_limits.root_fields", "limits.max_root_fields"),
     no("operation_limits.complexity", COSTS),
-    to("csrf.enabled", "csrf.enabled"),
+    noted(
+        "csrf.enabled",
+        "csrf.enabled",
+        same,
+        "requests with a JSON body need no header: browsers ask before a page of another origin sends one",
+    ),
     with("csrf.header_name", "csrf.required_headers", texts),
     to("cors.allow_credentials", "cors.allow_credentials"),
     with("cors.max_age", "cors.max_age", duration),

@@ -82,12 +82,9 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         Ok(headers) => headers,
         Err(why) => return out(walk, &why),
     };
-    let excluded = match get("exclude").filter(|node| !node.is_null()) {
-        Some(node) => match excluded(walk.format, node) {
-            Ok(patterns) => patterns,
-            Err(why) => return out(walk, &why),
-        },
-        None => Vec::new(),
+    let excluded = match excluded(walk.format, get("matching"), get("exclude")) {
+        Ok(patterns) => patterns,
+        Err(why) => return out(walk, &why),
     };
     // A default is that of all headers together.
     let several = headers.len() > 1;
@@ -130,20 +127,30 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         let kept = !several && at.starts_with(&keys(target));
         push(walk, &at, target, rule, kept);
     }
-    // Headers that are named are propagated whatever is excluded.
-    if get("matching").is_some_and(|node| !node.is_null()) {
-        at.push("exclude".to_owned());
-        for pattern in excluded {
-            let mut rule = map();
-            set(&mut rule, "remove.matching", text(pattern));
-            push(walk, &at, target, rule, false);
-            walk.note("removed again, also where an earlier rule wrote it");
-        }
+    exclude(walk, &at, target, excluded);
+}
+
+/// Removes headers again that a rule has propagated and should not have.
+fn exclude(walk: &mut Walk<'_>, at: &[String], target: &str, patterns: Vec<String>) {
+    let at = [at, &["exclude".to_owned()]].concat();
+    for pattern in patterns {
+        let mut rule = map();
+        set(&mut rule, "remove.matching", text(pattern));
+        push(walk, &at, target, rule, false);
+        walk.note("removed again, also where an earlier rule wrote it");
     }
 }
 
-/// Patterns of headers that are not propagated.
-fn excluded(format: Format, node: &Node) -> Result<Vec<String>, String> {
+/// Patterns of headers that are not propagated. Headers that are named are propagated whatever is excluded.
+fn excluded(
+    format: Format,
+    matching: Option<&Node>,
+    node: Option<&Node>,
+) -> Result<Vec<String>, String> {
+    let is_there = |node: &&Node| !node.is_null();
+    let (Some(_), Some(node)) = (matching.filter(is_there), node.filter(is_there)) else {
+        return Ok(Vec::new());
+    };
     let patterns = texts(format, node)?;
     let patterns = items(&patterns).iter().map(|pattern| {
         let pattern = scalar(pattern).ok_or("it excludes headers in a way that is not known")?;

@@ -39,6 +39,8 @@ mod versions;
 mod why;
 mod write;
 
+pub use report::wrapped;
+
 use ogive_base::{Diagnostic, SourceId};
 
 use crate::{Config, Expansion, codes, decode::Errors, load_whole, tree::Node, yaml};

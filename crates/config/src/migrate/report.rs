@@ -64,24 +64,15 @@ const COLUMNS: usize = 120;
 /// Where keys and notes begin.
 const INDENT: usize = 13;
 
-/// One key: its verdict, where it is from and goes to, and a note, which has lines of its own where it is long.
-fn row_text(row: &ReportRow, out: &mut String) {
-    let keys = match (row.from.as_str(), row.to.as_deref()) {
-        (from, None) => from.to_owned(),
-        ("", Some(to)) => format!("-> {to}"),
-        (from, Some(to)) if from == to => from.to_owned(),
-        (from, Some(to)) => format!("{from} -> {to}"),
-    };
-    let note = match row.note.as_str() {
-        "" => String::new(),
-        note => format!("({note})"),
-    };
-    let mut line = format!("{:<INDENT$}", row.verdict.word());
+/// A text in lines of at most 120 columns. The first begins with `head`, the others with as many spaces and two more.
+pub fn wrapped(head: &str, text: &str) -> String {
+    let mut out = String::new();
+    let mut line = head.to_owned();
     let mut is_empty = true;
-    for word in keys.split(' ').chain(note.split_whitespace()) {
+    for word in text.split_whitespace() {
         if !is_empty && line.chars().count() + 1 + word.chars().count() > COLUMNS {
             let _ = writeln!(out, "{line}");
-            line = " ".repeat(INDENT + 2);
+            line = " ".repeat(head.chars().count() + 2);
             is_empty = true;
         }
         if !is_empty {
@@ -91,6 +82,23 @@ fn row_text(row: &ReportRow, out: &mut String) {
         is_empty = false;
     }
     let _ = writeln!(out, "{}", line.trim_end());
+    out
+}
+
+/// One key: its verdict, where it is from and goes to, and a note.
+fn row_text(row: &ReportRow) -> String {
+    let keys = match (row.from.as_str(), row.to.as_deref()) {
+        (from, None) => from.to_owned(),
+        ("", Some(to)) => format!("-> {to}"),
+        (from, Some(to)) if from == to => from.to_owned(),
+        (from, Some(to)) => format!("{from} -> {to}"),
+    };
+    let note = match row.note.as_str() {
+        "" => String::new(),
+        note => format!(" ({note})"),
+    };
+    let head = format!("{:<INDENT$}", row.verdict.word());
+    wrapped(&head, &format!("{keys}{note}"))
 }
 
 impl Migration {
@@ -120,7 +128,7 @@ impl Migration {
             if at > 0 && (at == lost || at == unsupported) {
                 out.push('\n');
             }
-            row_text(row, &mut out);
+            out.push_str(&row_text(row));
         }
         let _ = writeln!(
             out,

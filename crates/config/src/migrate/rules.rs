@@ -309,10 +309,13 @@ impl<'n> Walk<'n> {
         };
         self.row(from, Some(target), verdict, "");
     }
-    /// Says something about the last line of the report.
+    /// Says something more about the last line of the report.
     pub(super) fn note(&mut self, note: &str) {
         if let Some(row) = self.report.last_mut() {
-            note.clone_into(&mut row.note);
+            if !row.note.is_empty() {
+                row.note.push_str("; ");
+            }
+            row.note.push_str(note);
         }
     }
     /// Refuses operations of a kind.
