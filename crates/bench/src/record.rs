@@ -377,10 +377,10 @@ pub fn earlier(folder: &Path) -> Result<Option<(Campaign, Vec<Run>)>> {
 
 /// Reads a campaign from its folder, or from a file in it. A torn last line is left out.
 pub fn read(place: &Path) -> Result<(Campaign, Vec<Run>)> {
-    let folder = if place.is_dir() {
-        place
-    } else {
+    let folder = if place.is_file() {
         place.parent().unwrap_or(Path::new("."))
+    } else {
+        place
     };
     let path = folder.join(CAMPAIGN);
     let text = fs::read_to_string(&path).map_err(Error::file(&path))?;

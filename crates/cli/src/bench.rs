@@ -19,7 +19,7 @@ use ogive_bench::{
     model::{Gateway, Install, Lab, Role, Selection},
     process,
     progress::human,
-    record,
+    record::{self, Verdict},
     report::{self, Summary, banner, compare, markdown},
     rest,
     schedule::Choice,
@@ -435,7 +435,23 @@ fn measure(lab: &Lab, cache: &Path, arguments: &RunArguments, check_only: bool) 
     print(&summary, arguments.format)?;
     terminal::remark(&format!("\n{}", order.folder.join("report.html").display()));
     ran?;
-    Ok(())
+    is_done(&summary, check_only)
+}
+
+/// An error if a gateway was not checked or answered wrongly, or if there are no numbers of any.
+fn is_done(summary: &Summary, check_only: bool) -> Result<()> {
+    let rows = summary.scenarios.iter().flat_map(|scenario| &scenario.rows);
+    let all = rows.clone().count();
+    let good = rows.filter(|row| row.verdict == Verdict::Ok).count();
+    let wanted = if check_only { all.max(1) } else { 1 };
+    if good >= wanted {
+        return Ok(());
+    }
+    let what = if check_only { "passed" } else { "has numbers" };
+    Err(terminal::error(
+        format_args!("{good} of {all} gateways and scenarios {what}"),
+        "the report says why for each of the others",
+    ))
 }
 
 fn chart(run: &Path, name: &str, out: &Path, readme: Option<&Path>) -> Result<()> {

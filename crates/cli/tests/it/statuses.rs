@@ -197,7 +197,12 @@ const TABLE: &[(&str, i32)] = &[
     ("bench --lab {empty} install ogive", 1),
     ("bench --lab {empty} check", 1),
     ("bench --lab {empty} run", 1),
+    (
+        "bench --lab {lab} --cache {bench-cache} check -g apollo-router -s query",
+        1,
+    ),
     ("bench report {empty}", 1),
+    ("bench report {absent}", 1),
     ("bench chart {empty}", 1),
     ("bench compare {empty} {empty}", 1),
     ("completions nonsense", 2),
@@ -280,6 +285,7 @@ impl Inputs {
         let path = |word: &str| match word {
             "supergraph" => demo("supergraph.graphql"),
             "demo" => demo("accounts.graphql"),
+            "lab" => concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench").to_owned(),
             "unwritable" => "/proc/no-such-folder/file".to_owned(),
             name => self.0.join(name).to_string_lossy().into_owned(),
         };
@@ -311,6 +317,14 @@ fn no_command_ends_with_success_where_it_did_nothing() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The last part of a path is not lost in the message.
+#[test]
+fn a_benchmark_run_that_is_not_there_is_named() {
+    let (code, _, err) = run(&["bench", "report", "/no/such/run"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("/no/such/run/campaign.json"), "{err}");
 }
 
 #[test]
