@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
         let start = Instant::now();
         let path = program.path.to_string_lossy();
         let (ok, output) = self
-            .stream(&program.folder, &[&path], &[])
+            .stream(&program.folder, &[&path], &program.variables())
             .unwrap_or_else(|error| {
                 println!("   {error:#}");
                 (false, Output::default())
@@ -162,7 +162,8 @@ impl<'a> Run<'a> {
         let test = test.split(" - ").next().unwrap_or(test);
         let path = program.path.to_string_lossy();
         println!("== {}: {test}, once more", program.name);
-        self.stream(&program.folder, &[&path, "--exact", test], &[])
+        let command = [&*path, "--exact", test];
+        self.stream(&program.folder, &command, &program.variables())
             .is_ok_and(|(ok, output)| ok && output.passed == 1)
     }
 
@@ -341,6 +342,7 @@ esac
             name: "program".to_owned(),
             path,
             folder: folder.to_owned(),
+            package: "program".to_owned(),
         }
     }
 

@@ -305,7 +305,7 @@ fn a_dash_is_standard_input() {
     let (code, stdout, stderr) = piped(&check, "query Me { me { id } }");
     assert_eq!(code, Some(0), "{stderr}");
     assert!(
-        stdout.contains("1 operations known, 0 of them broken"),
+        stdout.contains("1 operation known, 0 broken, 0 not checked"),
         "{stdout}"
     );
 }
