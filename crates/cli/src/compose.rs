@@ -159,6 +159,10 @@ fn finish(arguments: &Arguments, composed: &Composed, loaded: &[Loaded]) -> Resu
         Format::Github => terminal::print(&report::github(all(), &composed.sources, &origins)),
     }
     match result {
+        None if composed.supergraph_sdl.is_some() => Err(terminal::error(
+            "the composed supergraph cannot be read, so it has no API schema",
+            "compose without `--api`, and report the supergraph as a bug",
+        )),
         None => Err(Found.into()),
         Some(text) => write(arguments, &text),
     }

@@ -17,7 +17,7 @@ use crate::{
     post,
     print::{self, Printed},
     report::{Given, Report, Stage},
-    satisfy,
+    satisfy, selections,
     spec::WORDS,
     subgraph::Subgraph,
     upgrade, validate,
@@ -149,6 +149,7 @@ impl Kept {
         }
         let Graph { merged, subs, join } = &self.graph;
         post::check(merged, subs, &mut report);
+        selections::check(merged, subs, &mut report);
         if report.has_errors() {
             return None;
         }

@@ -3,6 +3,7 @@
 //! Invariant: nesting is bounded by [`DEPTH_MAX`], so what walks a tree of [`Item`]s may recurse.
 
 use ogive_base::SourceId;
+use ogive_federation::field_set::has_variable;
 use ogive_schema::{
     ConstValue, FieldId, Schema, TypeId, TypeKind, suggest::suggestions, value::const_value,
 };
@@ -66,17 +67,32 @@ fn invalid(message: String) -> Problem {
     }
 }
 
-/// Parses `text` as a selection on `parent`.
-pub fn read(schema: &Schema, parent: TypeId, text: &str) -> Result<Vec<Item>, Problem> {
-    read_with(schema, parent, text, false)
+/// Which type conditions a field set may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conditions {
+    /// Types that this subgraph can have there.
+    Possible,
+    /// On interfaces and unions any type: objects that are required come from other subgraphs, which may know more types.
+    Foreign,
+    /// Any type: the selection of a context is one text for all types that set the context.
+    Any,
 }
 
-/// As [`read`], directives being ignored if `lenient`.
-pub fn read_with(
+/// How strictly a field set is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Its type conditions.
+    pub conditions: Conditions,
+    /// Directives are ignored.
+    pub ignores_directives: bool,
+}
+
+/// Parses `text` as a selection on `parent`.
+pub fn read(
     schema: &Schema,
     parent: TypeId,
     text: &str,
-    lenient: bool,
+    rules: Rules,
 ) -> Result<Vec<Item>, Problem> {
     if let Some(items) = read_plain(schema, parent, text) {
         return Ok(items);
@@ -102,7 +118,7 @@ pub fn read_with(
         parent,
         doc,
         &doc[operation.selection_set.items],
-        lenient,
+        rules,
     )
 }
 
@@ -179,7 +195,7 @@ fn select(
     parent: TypeId,
     doc: &Document,
     selections: &[ast::Selection],
-    lenient: bool,
+    rules: Rules,
 ) -> Result<Vec<Item>, Problem> {
     let mut out = Vec::with_capacity(selections.len());
     for selection in selections {
@@ -188,7 +204,8 @@ fn select(
             ast::Selection::Inline(f) => f.directives,
             ast::Selection::Spread(f) => f.directives,
         };
-        if let Some(directive) = doc[directives].first().filter(|_| !lenient) {
+        let directive = doc[directives].first();
+        if let Some(directive) = directive.filter(|_| !rules.ignores_directives) {
             return Err(Problem {
                 kind: Kind::Directive,
                 message: format!(
@@ -218,10 +235,14 @@ fn select(
                                     "`{name}` is no object, interface or union of this subgraph"
                                 ))
                             })?;
-                        if !schema.types[parent]
-                            .possible
-                            .intersects(&schema.types[ty].possible)
-                        {
+                        let is_accepted = match rules.conditions {
+                            Conditions::Any => true,
+                            Conditions::Foreign if schema.types[parent].kind.is_abstract() => true,
+                            Conditions::Foreign | Conditions::Possible => schema.types[parent]
+                                .possible
+                                .intersects(&schema.types[ty].possible),
+                        };
+                        if !is_accepted {
                             return Err(invalid(format!(
                                 "a `{}` is never a `{name}`",
                                 schema.type_name(parent)
@@ -230,11 +251,11 @@ fn select(
                         ty
                     }
                 };
-                let sub = select(schema, ty, doc, &doc[inline.selection_set.items], lenient)?;
+                let sub = select(schema, ty, doc, &doc[inline.selection_set.items], rules)?;
                 out.push(Item::On { ty, sub });
             }
             ast::Selection::Field(field) => {
-                out.push(field_item(schema, parent, doc, field, lenient)?)
+                out.push(field_item(schema, parent, doc, field, rules)?)
             }
         }
     }
@@ -246,7 +267,7 @@ fn field_item(
     parent: TypeId,
     doc: &Document,
     field: &ast::Field,
-    lenient: bool,
+    rules: Rules,
 ) -> Result<Item, Problem> {
     let name = doc.name(field.name);
     if field.alias.is_some() {
@@ -294,25 +315,17 @@ fn field_item(
                 schema.field_coordinate(id)
             )));
         }
+        if has_variable(doc, &argument.value) {
+            return Err(invalid(format!(
+                "argument `{arg}` uses a variable, and a field set has none"
+            )));
+        }
         args.push((Box::from(arg), const_value(doc, &argument.value)));
-    }
-    if let Some(missing) = row.args.iter().find(|a| {
-        schema.inputs[**a].is_required()
-            && !args
-                .iter()
-                .any(|(n, _)| **n == *schema.name(schema.inputs[**a].name))
-    }) && !doc[field.arguments].is_empty()
-    {
-        return Err(invalid(format!(
-            "`{}` needs its argument `{}`",
-            schema.field_coordinate(id),
-            schema.name(schema.inputs[*missing].name)
-        )));
     }
     let ty = row.ty.id;
     let sub = match (schema.types[ty].kind.is_composite(), field.selection_set) {
         (false, None) => Vec::new(),
-        (true, Some(set)) => select(schema, ty, doc, &doc[set.items], lenient)?,
+        (true, Some(set)) => select(schema, ty, doc, &doc[set.items], rules)?,
         (false, Some(_)) => {
             return Err(invalid(format!(
                 "`{}` has no fields to select",

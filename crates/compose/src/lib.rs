@@ -6,8 +6,8 @@
 //! nothing depends on hash order.
 //!
 //! Reading order: [`codes`] (what errors and hints are called), [`spec`] (what is known of each specification),
-//! [`subgraph`] and [`fields`] (one subgraph), `links`, `validate`, `upgrade`, `premerge`, [`merge`], `post`, [`satisfy`],
-//! [`mod@print`], [`composer`], [`contract`].
+//! [`subgraph`] and [`fields`] (one subgraph), `links`, `validate`, `upgrade`, `premerge`, [`merge`], `post`, `selections`,
+//! [`satisfy`], [`mod@print`], [`composer`], [`contract`].
 
 mod again;
 pub mod codes;
@@ -24,6 +24,7 @@ mod premerge;
 pub mod print;
 pub mod report;
 pub mod satisfy;
+mod selections;
 pub mod spec;
 pub mod subgraph;
 mod upgrade;
@@ -263,6 +264,7 @@ fn stages(
     }
     *passed = 5;
     post::check(&merged, subs, report);
+    selections::check(&merged, subs, report);
     if report.has_errors() {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use ogive_base::{Diagnostic, Span};
 use ogive_federation::{
-    Links,
+    Import, Link, Links,
     vocabulary::{Spec, Version},
 };
 use ogive_schema::{DirectiveLocation, Schema, suggest::suggestions};
@@ -74,7 +74,17 @@ pub(crate) fn check(doc: &Document, links: &Links, errors: &mut Vec<Diagnostic>)
             ),
             _ => {}
         }
-        for import in &link.imports {
+        if let Some(problem) = name_problem(&link.prefix) {
+            error(
+                codes::INVALID_LINK_DIRECTIVE_USAGE,
+                format!(
+                    "`{}` cannot be the name of the link to `{}`: it {problem}",
+                    link.prefix, link.url
+                ),
+                "choose another name with `as`".into(),
+            );
+        }
+        for (n, import) in link.imports.iter().enumerate() {
             if import.directive
                 && let Some(other) = imported_twice(links, link, &import.element)
             {
@@ -85,6 +95,14 @@ pub(crate) fn check(doc: &Document, links: &Links, errors: &mut Vec<Diagnostic>)
                         import.element
                     ),
                     format!("remove the link to `{other}`"),
+                );
+            } else if let Some((problem, help)) = clash(&links.all[..=i], n) {
+                error(codes::INVALID_LINK_DIRECTIVE_USAGE, problem, help);
+            } else if let Some(problem) = confusion(links, link, import) {
+                error(
+                    codes::INVALID_LINK_DIRECTIVE_USAGE,
+                    problem,
+                    "choose another name with `as`".into(),
                 );
             }
             imported(link, import, version, &mut error);
@@ -117,7 +135,7 @@ fn identifier_problem(url: &str) -> Option<&'static str> {
 }
 
 /// One directive of federation under two links would have two names.
-fn imported_twice(links: &Links, link: &ogive_federation::Link, element: &str) -> Option<String> {
+fn imported_twice(links: &Links, link: &Link, element: &str) -> Option<String> {
     if link.spec != Some(Spec::Federation) {
         return None;
     }
@@ -126,8 +144,8 @@ fn imported_twice(links: &Links, link: &ogive_federation::Link, element: &str) -
 }
 
 fn imported(
-    link: &ogive_federation::Link,
-    import: &ogive_federation::Import,
+    link: &Link,
+    import: &Import,
     version: Option<Version>,
     error: &mut dyn FnMut(&'static str, String, String),
 ) {
@@ -176,23 +194,97 @@ fn imported(
             }
         }
     }
-    let spec_name = &*link.name;
-    if import.directive && *import.name == *spec_name && *import.element != *spec_name {
-        error(
-            codes::INVALID_LINK_DIRECTIVE_USAGE,
-            format!(
-                "`@{}` imported as `@{}` reads like the specification's own directive",
-                import.element, import.name
-            ),
-            "choose another name with `as`".into(),
-        );
+}
+
+/// What keeps a link from being called so: elements of a link `a` are called `a__b`.
+fn name_problem(prefix: &str) -> Option<&'static str> {
+    if prefix.contains("__") {
+        Some("contains `__`")
+    } else if prefix.ends_with('_') {
+        Some("ends in `_`")
+    } else if prefix.starts_with(|c: char| c.is_ascii_digit()) {
+        Some("begins with a digit")
+    } else {
+        None
     }
-    if import.name.contains("__")
-        && !import.name.starts_with(&format!("{}__", link.prefix))
-        && import.name != import.element
-    {
-        // `a__b` is how elements of link `a` are called.
+}
+
+/// How an element is written in `import`.
+fn written(name: &str, directive: bool) -> String {
+    format!("{}{name}", if directive { "@" } else { "" })
+}
+
+/// What is wrong with import `n` of the last link beside those before it, and what to do: each element has one name,
+/// and each name one element.
+fn clash(links: &[Link], n: usize) -> Option<(String, String)> {
+    let (last, others) = links.split_last()?;
+    let import = &last.imports[n];
+    let element = written(&import.element, import.directive);
+    let of_last = last.imports[..n].iter().map(|before| (last, before));
+    let of_others = others
+        .iter()
+        .flat_map(|l| l.imports.iter().map(move |i| (l, i)));
+    // One element of two known specifications is reported where it is imported from federation.
+    let is_known = |link: &Link, before: &Import| {
+        let is_other = link.identity != last.identity && before.element == import.element;
+        is_other && link.spec.is_some() && last.spec.is_some()
+    };
+    let is_alike = |(link, before): &(&Link, &Import)| {
+        before.directive == import.directive && !is_known(link, before)
+    };
+    for (link, before) in of_last.chain(of_others).filter(is_alike) {
+        let is_same = link.identity == last.identity && before.element == import.element;
+        let name = written(&before.name, before.directive);
+        if is_same && before.name != import.name {
+            let other = written(&import.name, import.directive);
+            return Some((
+                format!("`{element}` is imported twice, as `{name}` and as `{other}`"),
+                "remove one of the two imports".into(),
+            ));
+        }
+        if !is_same && before.name == import.name {
+            let other = written(&before.element, before.directive);
+            return Some((
+                format!(
+                    "`{name}` is imported both for `{other}` of `{}` and for `{element}` of `{}`",
+                    link.url, last.url
+                ),
+                "choose another name with `as` for one of the two".into(),
+            ));
+        }
     }
+    None
+}
+
+/// What is wrong with the name of an import that some link gives to another element: `a__b` is element `b` of link `a`,
+/// and `@a` its directive of the specification's own name.
+fn confusion(links: &Links, link: &Link, import: &Import) -> Option<String> {
+    let (prefix, element) = match import.name.split_once("__") {
+        Some((prefix, element)) => (prefix, Some(element)),
+        None if import.directive => (&*import.name, None),
+        None => return None,
+    };
+    let named = links.all.iter().find(|l| *l.prefix == *prefix);
+    let (url, element) = match named {
+        Some(owner) => {
+            let element = element.unwrap_or(&owner.name);
+            if owner.identity == link.identity && *import.element == *element {
+                return None;
+            }
+            (&*owner.url, element)
+        }
+        // Linking itself need not be linked.
+        None if prefix == Spec::Link.name() && links.get(Spec::Link).is_none() => {
+            (Spec::Link.name(), element.unwrap_or(prefix))
+        }
+        None => return None,
+    };
+    Some(format!(
+        "`{}` imported as `{}` reads like `{}` of `{url}`",
+        written(&import.element, import.directive),
+        written(&import.name, import.directive),
+        written(element, import.directive)
+    ))
 }
 
 /// Holds a subgraph's own definitions of linked elements against those of their specifications; returns what it

@@ -23,7 +23,7 @@ use ogive_syntax::{
 
 use crate::{
     codes, event_vocabulary,
-    fields::{self, Item, Kind},
+    fields::{self, Conditions, Item, Kind, Rules},
     links, own,
     report::Place,
     spec::{self, Vocabulary, WORDS, Word},
@@ -263,6 +263,20 @@ pub fn read(name: &str, url: &str, sdl: &str, preludes: &mut Preludes) -> Subgra
     subgraph
 }
 
+/// Field sets as most directives have them.
+const STRICT: Rules = Rules {
+    conditions: Conditions::Possible,
+    ignores_directives: false,
+};
+
+/// The same rules, directives aside.
+fn lenient(rules: Rules) -> Rules {
+    Rules {
+        ignores_directives: true,
+        ..rules
+    }
+}
+
 /// Parsed preludes by text; most subgraphs of a composition share one.
 #[derive(Debug, Default)]
 pub struct Preludes {
@@ -412,6 +426,11 @@ impl Subgraph {
     fn find_machinery(&mut self, vocabulary: &Vocabulary) {
         let mut types: Vec<&str> = vocabulary.types.iter().map(|t| &**t).collect();
         types.extend(["_Any", "_Entity", "_Service", "_FieldSet"]);
+        let reserved = vocabulary
+            .reserved
+            .iter()
+            .filter(|(_, is_directive, _)| !is_directive);
+        types.extend(reserved.map(|(name, ..)| &**name));
         for name in types {
             if let Some(ty) = self.schema.type_by_name(name) {
                 self.machinery.insert(ty.0);
@@ -604,7 +623,7 @@ impl Subgraph {
         let written = self
             .arg(applied, "resolvable")
             .and_then(ConstValue::as_bool);
-        let items = match fields::read(&self.schema, ty, &text) {
+        let items = match fields::read(&self.schema, ty, &text, STRICT) {
             Ok(items) => items,
             Err(problem) => {
                 let directive = problem.kind == Kind::Directive;
@@ -612,7 +631,7 @@ impl Subgraph {
                 self.fields_error(Word::Key, name, &text, applied.span, problem);
                 self.mentioned
                     .extend(fields::mentioned(&self.schema, ty, &text));
-                match fields::read_with(&self.schema, ty, &text, true) {
+                match fields::read(&self.schema, ty, &text, lenient(STRICT)) {
                     Ok(items) if directive => items,
                     _ => return None,
                 }
@@ -637,7 +656,14 @@ impl Subgraph {
     ) -> Option<Fields> {
         let coordinate = self.schema.field_coordinate(field);
         let text = self.fields_text(applied, word, coordinate.clone())?;
-        match fields::read(&self.schema, on, &text) {
+        let rules = match word {
+            Word::Requires => Rules {
+                conditions: Conditions::Foreign,
+                ..STRICT
+            },
+            _ => STRICT,
+        };
+        match fields::read(&self.schema, on, &text, rules) {
             Ok(items) => Some(Fields {
                 text,
                 items,
@@ -648,7 +674,7 @@ impl Subgraph {
                 self.fields_error(word, coordinate, &text, applied.span, problem);
                 self.mentioned
                     .extend(fields::mentioned(&self.schema, on, &text));
-                let items = fields::read_with(&self.schema, on, &text, true).ok()?;
+                let items = fields::read(&self.schema, on, &text, lenient(rules)).ok()?;
                 directive.then_some(Fields {
                     text,
                     items,
@@ -762,6 +788,12 @@ impl Subgraph {
         }
         for (field, _) in schema.fields.iter() {
             let info = &self.fields[field];
+            for (_, items) in info.context_args.iter().flat_map(|a| self.selected(a)) {
+                fields::each_field(&items, &mut |f, _| {
+                    used.push(f);
+                    used.extend(fields::implementations(schema, f));
+                });
+            }
             for set in [&info.requires, &info.provides].into_iter().flatten() {
                 fields::each_field(&set.items, &mut |f, _| {
                     used.push(f);
@@ -789,6 +821,25 @@ impl Subgraph {
         }
     }
 
+    /// The types that set the context of an argument.
+    pub fn setters(&self, arg: &ContextArg) -> impl Iterator<Item = TypeId> {
+        let sets = |info: &TypeInfo| info.contexts.iter().any(|(name, _)| *name == arg.context);
+        let setters = self.types.iter().filter(move |(_, info)| sets(info));
+        setters.map(|(ty, _)| ty)
+    }
+    /// What an argument takes from each type that sets its context, as far as it can be read.
+    pub fn selected(&self, arg: &ContextArg) -> impl Iterator<Item = (TypeId, Vec<Item>)> {
+        self.setters(arg)
+            .filter_map(|ty| Some((ty, self.selected_of(arg, ty).ok()?)))
+    }
+    /// What an argument takes from one type that sets its context.
+    pub fn selected_of(&self, arg: &ContextArg, ty: TypeId) -> Result<Vec<Item>, fields::Problem> {
+        let rules = Rules {
+            conditions: Conditions::Any,
+            ..STRICT
+        };
+        fields::read(&self.schema, ty, &arg.selection, rules)
+    }
     /// Coordinate of a field under the subgraph's own names.
     pub fn coordinate(&self, field: FieldId) -> String {
         self.schema.field_coordinate(field)

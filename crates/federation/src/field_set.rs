@@ -336,7 +336,7 @@ fn sub_selection<'d>(
 }
 
 /// Whether a value uses a variable somewhere.
-fn has_variable(document: &Document, value: &ast::Value) -> bool {
+pub fn has_variable(document: &Document, value: &ast::Value) -> bool {
     let mut open = vec![*value];
     while let Some(value) = open.pop() {
         match value.kind {

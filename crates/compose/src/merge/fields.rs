@@ -536,6 +536,7 @@ impl Merger<'_> {
         let new = self.out.fields.push(copy);
         self.out.field_by_name.insert((id, name), new);
         self.out.types[id].fields.push(new);
+        self.sharing(&self.out.coordinate(new), id, &[]);
     }
 
     /// Decides for every field whether `@join__field` is needed.

@@ -7,6 +7,7 @@ use ogive_base::{FastSet, IdVec, Symbol};
 use ogive_schema::FieldId;
 
 use super::graph::{Graph, NodeId, Want};
+use crate::merge::MTypeId;
 
 /// What is known about nodes.
 #[derive(Clone, Debug, Default)]
@@ -167,13 +168,22 @@ impl Closure {
                     .unwrap_or_else(|| self.on_each_object(graph, *name, inner, from))
             }
             Want::On(ty, inner) => {
-                let narrowed: Vec<NodeId> =
-                    from.iter().filter_map(|n| graph.narrow(*n, *ty)).collect();
-                if narrowed.is_empty() {
-                    return true;
+                let possible = graph.merged.types[*ty].possible.clone();
+                let is_part = |node: &NodeId| {
+                    let row = &graph.merged.types[graph.nodes[*node].merged];
+                    row.kind.is_abstract() && row.possible.is_subset(&possible)
+                };
+                // Objects that are of the type anyway need not be told apart.
+                if from.iter().all(is_part) {
+                    let closed = self.close(graph, from);
+                    return self.holds(graph, inner, &closed);
                 }
-                let closed = self.close(graph, &narrowed);
-                self.holds(graph, inner, &closed)
+                possible.iter().all(|object| {
+                    let narrow = |node: &NodeId| graph.downcast(*node, MTypeId(object));
+                    let narrowed: Vec<NodeId> = from.iter().filter_map(narrow).collect();
+                    let closed = self.close(graph, &narrowed);
+                    narrowed.is_empty() || self.holds(graph, inner, &closed)
+                })
             }
         })
     }
@@ -227,7 +237,7 @@ impl Closure {
             }
             let mut all = true;
             for object in def.possible.clone().iter() {
-                let Some(narrowed) = graph.downcast(*node, crate::merge::MTypeId(object)) else {
+                let Some(narrowed) = graph.downcast(*node, MTypeId(object)) else {
                     continue;
                 };
                 let closed = self.close(graph, &[narrowed]);

@@ -5,7 +5,7 @@
 //! keys; keys that ask for the same fields form one group, so a hundred subgraphs with the same key cost one check.
 
 use ogive_base::{FastMap, IdVec, Symbol, define_id};
-use ogive_schema::{FieldId, OperationKind, TypeId, TypeKind};
+use ogive_schema::{FieldId, OperationKind, TypeId};
 
 use crate::{
     fields::Item,
@@ -84,6 +84,22 @@ pub(super) struct Parts {
     groups: Vec<KeyGroup>,
     groups_of: Vec<Vec<u32>>,
     requires: FastMap<(u32, FieldId), Vec<Want>>,
+}
+
+/// A field set over merged names.
+pub(super) fn wants(merged: &Merged, subs: &[Subgraph], sub: u32, items: &[Item]) -> Vec<Want> {
+    let name = |field: &FieldId| {
+        let local = subs[sub as usize].schema.fields[*field].name;
+        merged.sub_names[sub as usize][local.0 as usize]
+    };
+    let below = |items: &[Item]| wants(merged, subs, sub, items);
+    let want = |item: &Item| match item {
+        Item::Field {
+            field, sub: inner, ..
+        } => Some(Want::Field(field.as_ref().map(name), below(inner))),
+        Item::On { ty, sub: inner } => Some(Want::On(merged.of(sub, *ty)?, below(inner))),
+    };
+    items.iter().filter_map(want).collect()
 }
 
 impl<'a> Graph<'a> {
@@ -198,25 +214,7 @@ impl<'a> Graph<'a> {
 
     /// A field set over merged names.
     pub fn wants(&self, sub: u32, items: &[Item]) -> Vec<Want> {
-        items
-            .iter()
-            .filter_map(|item| match item {
-                Item::Field {
-                    field, sub: inner, ..
-                } => {
-                    let name = field.map(|f| self.field_name(sub, f));
-                    Some(Want::Field(name, self.wants(sub, inner)))
-                }
-                Item::On { ty, sub: inner } => {
-                    Some(Want::On(self.merged.of(sub, *ty)?, self.wants(sub, inner)))
-                }
-            })
-            .collect()
-    }
-
-    fn field_name(&self, sub: u32, field: FieldId) -> Symbol {
-        let local = self.subs[sub as usize].schema.fields[field].name;
-        self.merged.sub_names[sub as usize][local.0 as usize]
+        wants(self.merged, self.subs, sub, items)
     }
 
     fn find_keys(&mut self) {
@@ -432,13 +430,5 @@ impl<'a> Graph<'a> {
         }
         let provided = self.provision(items);
         Some(self.node(sub, local, provided))
-    }
-
-    /// Narrows a node to a type condition of a field set.
-    pub fn narrow(&mut self, node: NodeId, ty: MTypeId) -> Option<NodeId> {
-        if self.merged.types[ty].kind == TypeKind::Object {
-            return self.downcast(node, ty);
-        }
-        Some(node)
     }
 }

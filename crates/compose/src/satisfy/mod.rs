@@ -10,8 +10,10 @@ mod closure;
 mod explain;
 pub mod graph;
 
+use std::{ops::Range, rc::Rc};
+
 use ogive_base::{FastMap, FastSet};
-use ogive_schema::{OperationKind, TypeKind};
+use ogive_schema::{FieldId, OperationKind, TypeKind};
 
 use crate::{
     codes::{self, hint},
@@ -22,7 +24,7 @@ use crate::{
 };
 pub use again::Kept;
 use closure::Closure;
-use graph::{Graph, NodeId};
+use graph::{Graph, NodeId, Want, wants};
 
 /// Most states of one check; a graph that needs more is refused.
 pub const STATES_MAX: usize = 2_000_000;
@@ -78,11 +80,18 @@ struct Hidden {
     fields: FastSet<MFieldId>,
 }
 
-/// Contexts by id, and which types set them.
+/// Arguments that are filled from contexts, by id, and the types that fill them.
 #[derive(Default)]
 struct Contexts {
-    ids: FastMap<(u32, Box<str>), u32>,
-    set_by: FastMap<MTypeId, Vec<u32>>,
+    /// By subgraph and its field: ids of the field's first argument from a context, and of the one after the last.
+    ids: FastMap<(u32, FieldId), Range<u32>>,
+    set_by: FastMap<MTypeId, Vec<Setter>>,
+}
+
+/// What an argument takes from a type.
+struct Setter {
+    argument: u32,
+    wants: Rc<[Want]>,
 }
 
 /// Checks the merged graph; errors and hints go to the report.
@@ -230,19 +239,30 @@ fn hidden(merged: &Merged) -> Hidden {
 
 fn contexts(merged: &Merged, subs: &[Subgraph]) -> Contexts {
     let mut out = Contexts::default();
+    let mut next = 0;
     for (s, sub) in subs.iter().enumerate() {
-        for (ty, info) in sub.types.iter() {
-            for (name, _) in &info.contexts {
-                let next = out.ids.len() as u32;
-                let id = *out.ids.entry((s as u32, name.clone())).or_insert(next);
-                let Some(ty) = merged.of(s as u32, ty) else {
-                    continue;
-                };
-                out.set_by.entry(ty).or_default().push(id);
-                for object in merged.types[ty].possible.iter() {
-                    out.set_by.entry(MTypeId(object)).or_default().push(id);
+        for (field, info) in sub.fields.iter() {
+            if info.context_args.is_empty() {
+                continue;
+            }
+            let first = next;
+            for arg in &info.context_args {
+                let argument = next;
+                next += 1;
+                for (setter, items) in sub.selected(arg) {
+                    let Some(ty) = merged.of(s as u32, setter) else {
+                        continue;
+                    };
+                    let wants: Rc<[Want]> = wants(merged, subs, s as u32, &items).into();
+                    let objects = merged.types[ty].possible.iter().map(MTypeId);
+                    for ty in objects.filter(|object| *object != ty).chain([ty]) {
+                        let wants = Rc::clone(&wants);
+                        let setters = out.set_by.entry(ty).or_default();
+                        setters.push(Setter { argument, wants });
+                    }
                 }
             }
+            out.ids.insert((s as u32, field), first..next);
         }
     }
     out
@@ -318,12 +338,7 @@ impl Walk<'_, '_> {
         let ty = self.states[at].ty;
         let row = &merged.types[ty];
         let nodes = self.states[at].nodes.clone();
-        let mut contexts = self.states[at].contexts.clone();
-        if let Some(set) = self.contexts.set_by.get(&ty) {
-            contexts.extend(set);
-            contexts.sort_unstable();
-            contexts.dedup();
-        }
+        let contexts = self.contexts_below(at);
         if row.kind == TypeKind::Object {
             let mutation = merged.root(OperationKind::Mutation) == Some(ty);
             for field in &row.fields {
@@ -340,13 +355,19 @@ impl Walk<'_, '_> {
                 continue;
             }
             let mut next: Vec<NodeId> = Vec::new();
+            let mut is_possible = true;
             for node in &nodes {
-                next.extend(self.graph.downcast(*node, object));
+                match self.graph.downcast(*node, object) {
+                    Some(node) => next.push(node),
+                    None => is_possible &= self.graph.nodes[*node].interface_object,
+                }
+            }
+            // Subgraphs agree on what they share: what one of them does not know as a member is none.
+            if !is_possible {
+                continue;
             }
             if next.is_empty() {
-                let only_interface_objects =
-                    nodes.iter().all(|n| self.graph.nodes[*n].interface_object);
-                if only_interface_objects && let Some(field) = merged.types[object].fields.first() {
+                if let Some(field) = merged.types[object].fields.first() {
                     self.fail(*field, at);
                 }
                 continue;
@@ -361,6 +382,38 @@ impl Walk<'_, '_> {
                 contexts.clone(),
                 Some((at as u32, Step::On(object))),
             );
+        }
+    }
+
+    /// Arguments that can be filled below a state. The nearest object that sets a context fills them, or nothing does.
+    fn contexts_below(&mut self, at: usize) -> Vec<u32> {
+        let mut filled = self.states[at].contexts.clone();
+        let contexts = self.contexts;
+        let Some(setters) = contexts.set_by.get(&self.states[at].ty) else {
+            return filled;
+        };
+        filled.retain(|argument| setters.iter().all(|s| s.argument != *argument));
+        for setter in setters {
+            if self.holds(at, &setter.wants) {
+                filled.push(setter.argument);
+            }
+        }
+        filled.sort_unstable();
+        filled.dedup();
+        filled
+    }
+
+    /// Whether everything wanted can be had at a state.
+    fn holds(&mut self, at: usize, wants: &[Want]) -> bool {
+        loop {
+            let nodes = self.graph.nodes.len();
+            let from = &self.states[at].nodes;
+            let holds = self.closure.holds(self.graph, wants, from);
+            // Of nodes made meanwhile it is not known yet where they lead.
+            if self.graph.nodes.len() == nodes {
+                return holds;
+            }
+            self.closure.refresh(self.graph);
         }
     }
 
@@ -463,24 +516,17 @@ impl Walk<'_, '_> {
         self.fail(field, at);
     }
 
-    fn has_contexts(&self, node: NodeId, field: ogive_schema::FieldId, contexts: &[u32]) -> bool {
-        let sub = self.graph.nodes[node].sub;
-        self.graph.subs[sub as usize].fields[field]
-            .context_args
-            .iter()
-            .all(|arg| {
-                self.contexts
-                    .ids
-                    .get(&(sub, arg.context.clone()))
-                    .is_some_and(|id| contexts.contains(id))
-            })
+    fn has_contexts(&self, node: NodeId, field: FieldId, contexts: &[u32]) -> bool {
+        let key = (self.graph.nodes[node].sub, field);
+        let mut wanted = self.contexts.ids.get(&key).into_iter().cloned().flatten();
+        wanted.all(|argument| contexts.contains(&argument))
     }
 
     fn compare_runtime(&mut self, field: MFieldId, targets: &[NodeId], runtime: &mut Runtime) {
         let sets: Vec<Vec<MTypeId>> = targets
             .iter()
+            .filter(|t| !self.graph.nodes[**t].interface_object)
             .map(|t| possible(self.graph, *t))
-            .filter(|s| !s.is_empty())
             .collect();
         let Some(first) = sets.first() else { return };
         if sets.iter().all(|s| s == first) {
@@ -496,9 +542,6 @@ impl Walk<'_, '_> {
 /// The object types values of a node can have, sorted.
 fn possible(graph: &Graph<'_>, node: NodeId) -> Vec<MTypeId> {
     let row = &graph.nodes[node];
-    if row.interface_object {
-        return Vec::new();
-    }
     let schema = &graph.subs[row.sub as usize].schema;
     let mut out: Vec<MTypeId> = schema.types[row.ty]
         .possible
@@ -530,15 +573,13 @@ fn runtime_types(
         .map(|(s, f)| {
             let sub = &subs[*s as usize];
             let def = &sub.schema.fields[*f];
-            let types: Vec<&str> = sub.schema.types[def.ty.id]
-                .possible
-                .iter()
-                .map(|t| sub.schema.type_name(ogive_schema::TypeId(t)))
-                .collect();
-            (
-                sub.place(def.span),
-                format!("{} in `{}`", types.join(" | "), sub.name),
-            )
+            let types = sub.schema.types[def.ty.id].possible.iter();
+            let names = types.map(|t| sub.schema.type_name(ogive_schema::TypeId(t)));
+            let types = match names.collect::<Vec<_>>().join(" | ") {
+                none if none.is_empty() => "no type".to_owned(),
+                types => types,
+            };
+            (sub.place(def.span), format!("{types} in `{}`", sub.name))
         })
         .collect();
     if disjoint {

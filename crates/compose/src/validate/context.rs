@@ -3,7 +3,8 @@
 use ogive_schema::{FieldId, TypeId, TypeKind};
 
 use crate::{
-    codes, fields,
+    codes,
+    fields::Item,
     report::{Place, Report},
     spec::Word,
     subgraph::{ContextArg, Subgraph},
@@ -69,12 +70,7 @@ fn argument(sub: &Subgraph, ty: TypeId, field: FieldId, arg: &ContextArg, report
         );
         return;
     }
-    let setters: Vec<TypeId> = sub
-        .types
-        .iter()
-        .filter(|(_, t)| t.contexts.iter().any(|(n, _)| *n == arg.context))
-        .map(|(id, _)| id)
-        .collect();
+    let setters: Vec<TypeId> = sub.setters(arg).collect();
     if setters.is_empty() {
         report.error_help(
             codes::CONTEXT_NOT_SET,
@@ -92,7 +88,7 @@ fn argument(sub: &Subgraph, ty: TypeId, field: FieldId, arg: &ContextArg, report
         );
         return;
     }
-    if sub.schema.types[ty].kind == TypeKind::Interface {
+    if sub.schema.types[ty].kind == TypeKind::Interface || sub.types[ty].interface_object {
         report.error(
             codes::CONTEXT_INVALID_SELECTION,
             &about,
@@ -103,19 +99,120 @@ fn argument(sub: &Subgraph, ty: TypeId, field: FieldId, arg: &ContextArg, report
         );
         return;
     }
+    if let Err(problem) = selection(sub, &setters, arg) {
+        report.error(
+            codes::CONTEXT_INVALID_SELECTION,
+            &about,
+            format!("`@fromContext` of `{about}` {problem}"),
+            &at,
+        );
+    }
+}
+
+/// Whether the selection of an argument brings one value of the argument's type, whichever type sets the context.
+fn selection(sub: &Subgraph, setters: &[TypeId], arg: &ContextArg) -> Result<(), String> {
+    let name = |ty: TypeId| sub.schema.type_name(ty);
+    let mut used: Vec<TypeId> = Vec::new();
+    let mut items = Vec::new();
     for setter in setters {
-        if let Err(problem) = fields::read(&sub.schema, setter, &arg.selection) {
-            report.error(
-                codes::CONTEXT_INVALID_SELECTION,
-                &about,
-                format!(
-                    "`@fromContext` of `{about}` cannot select from `{}`: {}",
-                    sub.schema.type_name(setter),
-                    problem.message
-                ),
-                &at,
-            );
-            return;
+        items = sub.selected_of(arg, *setter).map_err(|problem| {
+            format!(
+                "cannot select from `{}`: {}",
+                name(*setter),
+                problem.message
+            )
+        })?;
+        if !is_typed(arg) {
+            one_value(sub, &items, arg)?;
+            continue;
         }
+        let possible = &sub.schema.types[*setter].possible;
+        let before = used.len();
+        used.extend(conditions(&items).filter(|ty| possible.contains(ty.0)));
+        if before == used.len() {
+            return Err(format!(
+                "selects nothing of `{}`, which sets the context",
+                name(*setter)
+            ));
+        }
+    }
+    for (n, item) in items.iter().enumerate().filter(|_| is_typed(arg)) {
+        let Item::On { ty, sub: inner } = item else {
+            return Err("selects fields beside type conditions".into());
+        };
+        if sub.schema.types[*ty].kind != TypeKind::Object {
+            return Err(format!(
+                "selects from `{}`, which is no object type",
+                name(*ty)
+            ));
+        }
+        if !used.contains(ty) {
+            return Err(format!(
+                "selects from `{}`, which does not set the context",
+                name(*ty)
+            ));
+        }
+        if conditions(&items[..n]).any(|before| before == *ty) {
+            return Err(format!("selects from `{}` twice", name(*ty)));
+        }
+        one_value(sub, inner, arg)?;
+    }
+    Ok(())
+}
+
+/// Whether a selection consists of type conditions, the same for all types that set the context.
+fn is_typed(arg: &ContextArg) -> bool {
+    arg.selection.trim_start().starts_with("...")
+}
+
+fn conditions(items: &[Item]) -> impl Iterator<Item = TypeId> {
+    items.iter().filter_map(|item| match item {
+        Item::On { ty, .. } => Some(*ty),
+        Item::Field { .. } => None,
+    })
+}
+
+/// Whether items select one field of each object on the way, and the last one is of the argument's type. Values may
+/// always be null: objects on the way can be, and subgraphs can fail.
+fn one_value(sub: &Subgraph, items: &[Item], arg: &ContextArg) -> Result<(), String> {
+    let wanted = sub.schema.inputs[arg.arg].ty;
+    let mut items = items;
+    let mut lists = 0usize;
+    loop {
+        let (field, inner) = match items {
+            [Item::Field { field, sub, .. }] => (*field, sub),
+            [Item::On { sub, .. }] => {
+                items = sub;
+                continue;
+            }
+            _ => return Err("selects more than one value".into()),
+        };
+        let ty = match field {
+            Some(field) => sub.schema.fields[field].ty,
+            None => ogive_schema::Type {
+                id: ogive_schema::builtins::STRING,
+                wrapping: ogive_schema::Wrapping::NON_NULL,
+            },
+        };
+        lists += usize::from(ty.wrapping.lists());
+        if !inner.is_empty() {
+            items = inner;
+            continue;
+        }
+        let is_nullable =
+            (0..=wanted.wrapping.lists()).all(|l| !wanted.wrapping.layer_is_non_null(l));
+        if ty.id == wanted.id && lists == usize::from(wanted.wrapping.lists()) && is_nullable {
+            return Ok(());
+        }
+        let found = format!(
+            "{}{}{}",
+            "[".repeat(lists),
+            sub.schema.type_name(ty.id),
+            "]".repeat(lists)
+        );
+        return Err(format!(
+            "selects a value of type `{found}`, and the argument is of type `{}`",
+            sub.schema.display_type(wanted)
+        ));
     }
 }
