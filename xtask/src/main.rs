@@ -3,7 +3,7 @@
 //! - `tidy`: rules of the repository that no compiler knows ([`tidy`]).
 //! - `changelog`: a release's section of `CHANGELOG.md` from the fragments ([`changelog`]).
 //! - `licences`: what is depended on is allowed ([`licences`]).
-//! - `test`: sets up and runs everything a change must pass ([`test`]); what continuous integration calls.
+//! - `test`: sets up and runs everything a change must pass ([`mod@test`]); what continuous integration calls.
 //! - `prove`: runs the long forms of the tests ([`prove`]).
 //! - `miri` and `foreign`: two of those that need more than a stable toolchain ([`components`]).
 #![expect(

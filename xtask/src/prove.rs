@@ -52,6 +52,11 @@ const PROOFS: &[Proof] = &[
         needs: Some("cargo-deny"),
     },
     proof(
+        "documentation",
+        "cargo doc --workspace --no-deps --document-private-items --features ogive-cli/shipped,ogive-component/engine,ogive-cedar/engine",
+        &[("RUSTDOCFLAGS", "-D warnings")],
+    ),
+    proof(
         "dist",
         "cargo build --locked --profile dist --package ogive-cli --features shipped",
         &[],

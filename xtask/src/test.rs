@@ -63,7 +63,6 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     if quick {
         for step in [
             "oracles",
-            "documentation",
             "instructions and heap",
             "browser and clients",
             "fuzz",
@@ -79,7 +78,6 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     let binary = binary.to_string_lossy();
     run.step_of("demo", &[&binary, "demo", "--once"], &[]);
     if !quick {
-        document(&mut run);
         clients(&mut run, &binary);
         costs(&mut run);
         optional(&mut run);
@@ -123,16 +121,6 @@ fn lint(run: &mut Run<'_>) {
     run.step(
         "clippy without features",
         "cargo clippy --package ogive-cli --no-default-features --quiet -- -D warnings",
-    );
-}
-
-fn document(run: &mut Run<'_>) {
-    let command = format!("cargo doc --workspace --no-deps --features {SHIPPED} --quiet");
-    let command: Vec<&str> = command.split(' ').collect();
-    run.step_of(
-        "documentation",
-        &command,
-        &[("RUSTDOCFLAGS", "-D warnings")],
     );
 }
 
