@@ -1,7 +1,7 @@
 //! Shares: how much each of many may take of something that all of them have together.
 //!
-//! A table that all clients share has two limits: one on the whole table, and one on what a single client has in it. So a
-//! client that fills its share keeps nobody else out.
+//! A table that all clients share has two limits: one on the whole table, and one on what a single client has in it. A
+//! client that fills its share does not keep other clients out.
 
 use std::{
     hash::Hash,
@@ -50,7 +50,7 @@ impl ShareLimits {
 pub enum Shortage {
     /// All of it is taken.
     All,
-    /// There is more, but not for who wants it.
+    /// The client has its whole share; the table has places left.
     Own,
 }
 
@@ -68,7 +68,7 @@ impl<K: Hash + Eq> Shares<K> {
     fn lock(&self) -> MutexGuard<'_, Taken<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Takes so much for somebody; for nobody in particular where it is not known who wants it.
+    /// Takes `amount` for the client `who`. `None` counts in the whole table only, because the client is unknown.
     pub fn take(
         self: &Arc<Self>,
         who: Option<K>,
@@ -88,7 +88,7 @@ impl<K: Hash + Eq> Shares<K> {
     }
 }
 
-/// What somebody has taken; given back when it is dropped.
+/// What one client has taken of a table. Dropping it gives everything back.
 #[derive(Debug)]
 pub struct Share<K: Hash + Eq> {
     shares: Arc<Shares<K>>,

@@ -129,7 +129,7 @@ fn attack(what: Unfinished, gateway: &str, connections: u64) {
     }
 }
 
-/// A request of somebody else; its status.
+/// Sends a request of another client and returns its status.
 fn ask(gateway: SocketAddr) -> u16 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
