@@ -181,7 +181,7 @@ async fn once(bound: Bound, gateway: Arc<Gateway>, options: ServeOptions) -> Res
     let shutdown = async {
         let _ = stopped.await;
     };
-    let serving = bound.serve(Arc::clone(&gateway), options, shutdown);
+    let serving = ogive_gateway::serve::serve(bound, Arc::clone(&gateway), options, shutdown);
     let (served, answer) = tokio::join!(serving, asking);
     served?;
     let answer = answer?;

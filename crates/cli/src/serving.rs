@@ -114,7 +114,7 @@ pub(crate) async fn serve(
     // Whoever reads the announcement may send a signal at once.
     announce(&bound);
     let (drain, draining) = tokio::sync::oneshot::channel::<()>();
-    let served = bound.serve(gateway, options, async {
+    let served = ogive_gateway::serve::serve(bound, gateway, options, async {
         let _ = draining.await;
     });
     let last_word = async {

@@ -3,6 +3,8 @@
 use std::{
     fmt::Debug,
     future::Future,
+    io,
+    pin::Pin,
     rc::Rc,
     sync::{Arc, atomic::Ordering},
 };
@@ -12,7 +14,7 @@ use hyper::body::Incoming;
 use ogive_base::Reservation;
 use ogive_config::{Measured, Peer};
 use ogive_net::TlsError;
-use ogive_server::{Refusal, ResponseBody, Service};
+use ogive_server::{Bound, Drained, Refusal, ResponseBody, ServeOptions, Service};
 use ogive_sources::SourceKind;
 use ogive_telemetry::codes;
 
@@ -24,6 +26,28 @@ use crate::{
     shared::media::Media,
     shared::worker::WorkerState,
 };
+
+/// Serves a gateway on a bound socket until `shutdown` completes, then drains. Fails only if threads cannot be started.
+///
+/// The types are erased here, so that the code of a request is compiled with this crate and not with each program that
+/// serves.
+pub fn serve(
+    bound: Bound,
+    gateway: Arc<Gateway>,
+    options: ServeOptions,
+    shutdown: impl Future<Output = ()> + 'static,
+) -> Pin<Box<dyn Future<Output = io::Result<Drained>>>> {
+    serve_until(bound, gateway, options, Box::pin(shutdown))
+}
+
+fn serve_until(
+    bound: Bound,
+    gateway: Arc<Gateway>,
+    options: ServeOptions,
+    shutdown: Pin<Box<dyn Future<Output = ()>>>,
+) -> Pin<Box<dyn Future<Output = io::Result<Drained>>>> {
+    Box::pin(bound.serve(gateway, options, shutdown))
+}
 
 impl Service for Gateway {
     type Worker = Rc<WorkerState>;
