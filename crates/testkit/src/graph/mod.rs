@@ -1,10 +1,10 @@
 //! The abstract model of a federated graph: for every type and field its role in every subgraph.
 //!
 //! The model is what the generator owns. Everything else follows from it: the SDL of each subgraph, the supergraph,
-//! the merged schema of the monolith ([`print`]), what can be reached from where ([`reach`]), and the data
+//! the merged schema of the monolith ([`mod@print`]), what can be reached from where ([`reach`]), and the data
 //! ([`crate::world`]). Nothing here goes through composition, so a bug in one reader or printer cannot hide.
 //!
-//! Reading order: this file (the data), [`clean`] (what must hold), [`reach`], [`generate`], [`print`], [`read`].
+//! Reading order: this file (the data), [`clean`] (what must hold), [`reach`], [`generate`], [`mod@print`], [`read`].
 
 pub mod clean;
 pub mod field_set;

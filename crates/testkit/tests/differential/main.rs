@@ -15,6 +15,11 @@ use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
 };
 
 use ogive_testbase::Recorded;
@@ -79,14 +84,69 @@ fn gateway_equals_monolith() {
     let started = std::time::Instant::now();
     let operations = number("OGIVE_DIFF_OPERATIONS", SLICE);
     let modes_every = if operations > SLICE { 1 } else { MODES_EVERY };
-    let modes_every = number("OGIVE_DIFF_MODES", modes_every).max(1);
-    let base = number("OGIVE_DIFF_SEED", 1);
-    let keep = number("OGIVE_DIFF_KEEP", 1) as usize;
-    let mut coverage = Coverage::default();
-    let mut failures: BTreeMap<String, String> = BTreeMap::new();
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for g in 0..operations.div_ceil(PER_GRAPH) {
-        let seed = mix(base.wrapping_add(g)) >> 16;
+    let run = Run {
+        operations,
+        modes_every: number("OGIVE_DIFF_MODES", modes_every).max(1),
+        base: number("OGIVE_DIFF_SEED", 1),
+        keep: number("OGIVE_DIFF_KEEP", 1) as usize,
+        next: AtomicU64::new(0),
+        found: Mutex::default(),
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| run.work());
+        }
+    });
+    let found = run.found.into_inner().unwrap();
+    println!("{}", found.coverage);
+    for report in found.failures.values() {
+        println!("{report}");
+    }
+    println!(
+        "{operations} operations, {} mismatches, {:.0} s",
+        found.counts.values().sum::<usize>(),
+        started.elapsed().as_secs_f64()
+    );
+    assert!(found.counts.is_empty(), "{:#?}", found.counts);
+    if operations >= COVERING {
+        found.coverage.check();
+    }
+}
+
+/// A run over generated graphs, on all cores: each worker takes the next graph.
+struct Run {
+    operations: u64,
+    modes_every: u64,
+    base: u64,
+    /// Different failures to shrink before the run stops.
+    keep: usize,
+    next: AtomicU64,
+    found: Mutex<Found>,
+}
+
+/// What the workers of a run have found.
+#[derive(Default)]
+struct Found {
+    coverage: Coverage,
+    /// Reports by kind of failure; a failure that is being shrunk has an empty one.
+    failures: BTreeMap<String, String>,
+    counts: BTreeMap<String, usize>,
+}
+
+impl Run {
+    fn work(&self) {
+        loop {
+            let g = self.next.fetch_add(1, Ordering::Relaxed);
+            let stop = self.keep == 1 && !self.found.lock().unwrap().failures.is_empty();
+            if stop || g >= self.operations.div_ceil(PER_GRAPH) {
+                return;
+            }
+            self.graph(g);
+        }
+    }
+
+    fn graph(&self, g: u64) {
+        let seed = mix(self.base.wrapping_add(g)) >> 16;
         let faults = match g % FAULTS_EVERY {
             0 => FAULTS_PER_MILLE,
             _ => 0,
@@ -101,58 +161,52 @@ fn gateway_equals_monolith() {
             Ok(bench) => bench,
             // Composition asks for more than the data of a generated graph needs, as the reference does.
             Err(e) if e.contains("SATISFIABILITY_ERROR") => {
-                coverage.unsatisfiable += 1;
-                continue;
+                self.found.lock().unwrap().coverage.unsatisfiable += 1;
+                return;
             }
             Err(e) => {
-                let kind = format!("graph: {}", without_names(&e));
-                *counts.entry(kind.clone()).or_default() += 1;
-                if failures.len() < keep {
+                return self.fail(format!("graph: {}", without_names(&e)), || {
                     let all = (0..model.subgraphs.len()).map(|s| print::subgraph_sdl(&model, s));
                     let all: Vec<String> = all.collect();
                     let all = all.join("\n########\n");
-                    let report = || format!("\n======== graph {seed} ========\n{e}\n\n{all}\n");
-                    failures.entry(kind).or_insert_with(report);
-                }
-                continue;
+                    format!("\n======== graph {seed} ========\n{e}\n\n{all}\n")
+                });
             }
         };
-        coverage.graph(&model);
-        for i in 0..PER_GRAPH.min(operations - g * PER_GRAPH) {
+        self.found.lock().unwrap().coverage.graph(&model);
+        for i in 0..PER_GRAPH.min(self.operations - g * PER_GRAPH) {
             let op = ops::generate::generate(&model, mix(seed ^ i), &OpOptions::default());
             // Composition sorts what introspection lists.
             if setup.is_composed && features(&model, &op).contains("introspection") {
                 continue;
             }
-            coverage.operation(&model, &op);
-            let in_all = (g + i).is_multiple_of(modes_every);
+            self.found.lock().unwrap().coverage.operation(&model, &op);
+            let in_all = (g + i).is_multiple_of(self.modes_every);
             match guarded(&bench, &op, i, in_all) {
-                Ok((answer, lost)) => coverage.answer(&model, &op, &answer, lost),
-                Err(mismatch) => {
-                    *counts.entry(mismatch.kind.clone()).or_default() += 1;
-                    if failures.len() < keep && !failures.contains_key(&mismatch.kind) {
-                        let report = report(&model, setup, &op, (i, in_all), &mismatch);
-                        failures.insert(mismatch.kind, report);
-                    }
+                Ok((answer, lost)) => {
+                    let mut found = self.found.lock().unwrap();
+                    found.coverage.answer(&model, &op, &answer, lost);
                 }
+                Err(mismatch) => self.fail(mismatch.kind.clone(), || {
+                    report(&model, setup, &op, (i, in_all), &mismatch)
+                }),
             }
         }
-        if failures.len() >= keep && keep == 1 {
-            break;
+    }
+
+    /// Counts a failure, and reports the first of its kind while fewer than `keep` are reported.
+    fn fail(&self, kind: String, report: impl FnOnce() -> String) {
+        {
+            let mut found = self.found.lock().unwrap();
+            *found.counts.entry(kind.clone()).or_default() += 1;
+            if found.failures.len() >= self.keep || found.failures.contains_key(&kind) {
+                return;
+            }
+            found.failures.insert(kind.clone(), String::new());
         }
-    }
-    println!("{coverage}");
-    for report in failures.values() {
-        println!("{report}");
-    }
-    println!(
-        "{operations} operations, {} mismatches, {:.0} s",
-        counts.values().sum::<usize>(),
-        started.elapsed().as_secs_f64()
-    );
-    assert!(counts.is_empty(), "{counts:#?}");
-    if operations >= COVERING {
-        coverage.check();
+        // Shrinking takes long.
+        let report = report();
+        self.found.lock().unwrap().failures.insert(kind, report);
     }
 }
 
