@@ -15,6 +15,7 @@
 mod changelog;
 mod code;
 mod components;
+mod lane;
 mod layers;
 mod left_out;
 mod licences;

@@ -52,11 +52,6 @@ const PROOFS: &[Proof] = &[
         needs: Some("cargo-deny"),
     },
     proof(
-        "documentation",
-        "cargo doc --workspace --no-deps --document-private-items --features ogive-cli/shipped,ogive-component/engine,ogive-cedar/engine",
-        &[("RUSTDOCFLAGS", "-D warnings")],
-    ),
-    proof(
         "dist",
         "cargo build --locked --profile dist --package ogive-cli --features shipped",
         &[],
@@ -64,6 +59,11 @@ const PROOFS: &[Proof] = &[
     proof(
         "dist: instructions and heap",
         "cargo run --quiet --profile dist --package ogive-icount -- check",
+        &[("CARGO_PROFILE_DIST_STRIP", "none")],
+    ),
+    proof(
+        "dist: memory of big answers",
+        "cargo run --quiet --profile dist --package ogive-icount -- memory",
         &[("CARGO_PROFILE_DIST_STRIP", "none")],
     ),
     proof(

@@ -9,15 +9,20 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
     time::Instant,
 };
 
 use anyhow::{Context, Result, bail};
 
 use crate::{
+    lane::Lane,
     left_out::{self, LeftOut},
     programs::{self, TestProgram},
 };
+
+/// Test threads for each core: tests with sockets wait more than they compute.
+const THREADS_PER_CORE: usize = 2;
 
 /// Last lines of a failed step without tests that the summary repeats.
 const LAST_LINES: usize = 30;
@@ -107,26 +112,44 @@ impl<'a> Run<'a> {
         ok
     }
 
-    /// Builds the test programs that `options` of `cargo test` select, once, and runs each.
-    pub(crate) fn tests(&mut self, name: &str, options: &[&str]) {
-        println!("== {name}: cargo test {}", options.join(" "));
-        let start = Instant::now();
-        let programs = match programs::build(self.root, options) {
-            Ok(programs) => programs,
-            Err(error) => {
-                println!("   {error:#}");
-                self.failures.push(format!("{name}: {error:#}"));
-                return self.end(name, false, start);
+    /// Starts commands that run one after the other beside the steps, each written with single spaces between its words.
+    pub(crate) fn start(&self, steps: Vec<(String, String)>) -> Lane {
+        Lane::start(self.root, steps)
+    }
+
+    /// Waits for a lane and counts each of its commands as a check. Returns whether all succeeded.
+    pub(crate) fn join(&mut self, lane: Lane) -> bool {
+        let mut ok = true;
+        for done in lane.finish() {
+            ok &= done.ok;
+            println!("== {}: {}", done.name, done.command);
+            if done.ok {
+                self.passed += 1;
+            } else {
+                let mut output = Output::default();
+                done.output.into_iter().for_each(|line| output.add(line));
+                self.fail(&done.name, &output);
             }
-        };
-        self.end(&format!("{name}: build"), true, start);
-        for program in &programs {
-            self.program(program);
+            self.note_end(&done.name, done.ok, done.seconds);
         }
+        ok
+    }
+
+    /// Builds the test programs that `options` of `cargo test` select, once. None if they do not compile.
+    pub(crate) fn build_tests(&mut self, options: &[&str]) -> Vec<TestProgram> {
+        println!("== tests: cargo test {}", options.join(" "));
+        let start = Instant::now();
+        let built = programs::build(self.root, options);
+        self.end("tests: build", built.is_ok(), start);
+        built.unwrap_or_else(|error| {
+            println!("   {error:#}");
+            self.failures.push(format!("tests: {error:#}"));
+            Vec::new()
+        })
     }
 
     /// Runs one test program, and its failed tests a second time.
-    fn program(&mut self, program: &TestProgram) {
+    pub(crate) fn program(&mut self, program: &TestProgram) {
         println!("== {}", program.name);
         let start = Instant::now();
         let path = program.path.to_string_lossy();
@@ -212,7 +235,10 @@ impl<'a> Run<'a> {
     }
 
     fn end(&mut self, name: &str, ok: bool, start: Instant) {
-        let seconds = start.elapsed().as_secs_f64();
+        self.note_end(name, ok, start.elapsed().as_secs_f64());
+    }
+
+    fn note_end(&mut self, name: &str, ok: bool, seconds: f64) {
         let result = if ok { "ok" } else { "FAILED" };
         println!("== {name}: {result} in {seconds:.0} s");
         self.steps.push((name.to_owned(), seconds));
@@ -239,6 +265,7 @@ impl<'a> Run<'a> {
             .args(command)
             .envs(self.oracles.then_some(("OGIVE_ORACLE", "1")))
             .envs(variables.iter().copied())
+            .env("RUST_TEST_THREADS", test_threads().to_string())
             .env(left_out::FILE, self.left_out.file())
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -293,6 +320,11 @@ fn test_result(line: &str) -> Option<(u64, u64)> {
 /// The name in a `test NAME ... FAILED` line.
 fn failed_test(line: &str) -> Option<&str> {
     line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
+/// How many tests of a program run at a time.
+fn test_threads() -> usize {
+    THREADS_PER_CORE * thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Where cargo puts what it builds.

@@ -16,6 +16,9 @@ use crate::{
 pub(crate) const SHIPPED: &str =
     "ogive-cli/shipped,ogive-e2e/components,ogive-component/engine,ogive-cedar/engine";
 
+/// Documents what is released. Links to private items are allowed, because maintainers read the pages of private items.
+const DOCUMENTATION: &str = "cargo doc --workspace --no-deps --document-private-items --features ogive-cli/shipped,ogive-component/engine,ogive-cedar/engine";
+
 /// Fuzz targets, and seconds that a landing runs each; `cargo xtask prove` runs them for longer.
 pub(crate) const FUZZ: &[(&str, &str, &str)] = &[
     ("lexer and parser", "parse", "15"),
@@ -60,80 +63,102 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     run.step("format", "cargo fmt --all --check");
     run.step("tidy", "cargo run --quiet --package xtask -- tidy");
     run.step("licences", "cargo run --quiet --package xtask -- licences");
-    if quick {
-        for step in [
-            "oracles",
-            "instructions and heap",
-            "browser and clients",
-            "fuzz",
-        ] {
-            run.leave_out(step, "--quick");
-        }
+    let installs = if quick {
+        Vec::new()
     } else {
-        install_oracles(&mut run);
+        installs(&mut run)
+    };
+    let installs = run.start(installs);
+    let programs = run.build_tests(&["--workspace", "--features", SHIPPED]);
+    run.oracles = run.join(installs) && !quick && has_node();
+    // Tests with sockets leave the cores idle for much of their time.
+    let beside = beside_tests(&mut run, quick);
+    let beside = run.start(beside);
+    for program in &programs {
+        run.program(program);
     }
-    lint(&mut run);
-    run.tests("tests", &["--workspace", "--features", SHIPPED]);
     let binary = target_folder(root).join("debug").join("ogive");
     let binary = binary.to_string_lossy();
     run.step_of("demo", &[&binary, "demo", "--once"], &[]);
-    if !quick {
+    if quick {
+        for step in ["oracles", "browser and clients", "fuzz"] {
+            run.leave_out(step, "--quick");
+        }
+    } else {
         clients(&mut run, &binary);
-        costs(&mut run);
         optional(&mut run);
-        fuzz(&mut run);
     }
+    run.join(beside);
     run.finish()
 }
 
-/// Installs the reference implementations, which tests compare with if `OGIVE_ORACLE` is set.
-fn install_oracles(run: &mut Run<'_>) {
-    if has("node") && has("npm") {
-        let mut installed = true;
+fn has_node() -> bool {
+    has("node") && has("npm")
+}
+
+fn step(name: &str, command: &str) -> (String, String) {
+    (name.to_owned(), command.to_owned())
+}
+
+/// What installs the reference implementations, which tests compare with if `OGIVE_ORACLE` is set.
+fn installs(run: &mut Run<'_>) -> Vec<(String, String)> {
+    let mut steps = Vec::new();
+    if has_node() {
         for folder in PACKAGES {
-            installed &= run.step(
-                &format!("npm packages of {folder}"),
-                &format!("npm ci --prefix {folder} --no-audit --no-fund"),
-            );
+            steps.push((
+                format!("npm packages of {folder}"),
+                format!("npm ci --prefix {folder} --no-audit --no-fund"),
+            ));
         }
-        run.oracles = installed;
     } else {
         run.leave_out("oracles", "node and npm are not installed");
     }
     if !has("python3") {
-        return run.leave_out("Python packages", "python3 is not installed");
+        run.leave_out("Python packages", "python3 is not installed");
+        return steps;
     }
     for (folder, packages) in PYTHON {
-        let _ = run.step(folder, &format!("python3 -m venv {folder}"))
-            && run.step(
-                packages,
-                &format!("{folder}/bin/pip install --quiet --timeout 120 --requirement {packages}"),
-            );
+        steps.push(step(folder, &format!("python3 -m venv {folder}")));
+        steps.push(step(
+            packages,
+            &format!("{folder}/bin/pip install --quiet --timeout 120 --requirement {packages}"),
+        ));
     }
+    steps
 }
 
-/// Lints what is released, and the build without any feature.
-fn lint(run: &mut Run<'_>) {
-    let shipped = format!(
-        "cargo clippy --workspace --all-targets --features {SHIPPED} --quiet -- -D warnings"
-    );
-    run.step("clippy", &shipped);
-    run.step(
-        "clippy without features",
-        "cargo clippy --package ogive-cli --no-default-features --quiet -- -D warnings",
-    );
-}
-
-/// Instructions, heap, resident memory.
-fn costs(run: &mut Run<'_>) {
-    run.step(
-        "instructions and heap",
-        "cargo run --quiet --release --package ogive-icount -- check",
-    );
-    run.step(
-        "memory of big answers",
-        "cargo run --quiet --release --package ogive-icount -- memory",
-    );
+/// What needs no attention: lints and documentation of what is released and of the build without any feature, and fuzzing.
+fn beside_tests(run: &mut Run<'_>, quick: bool) -> Vec<(String, String)> {
+    let mut steps = vec![
+        step(
+            "clippy",
+            &format!(
+                "cargo clippy --workspace --all-targets --features {SHIPPED} --quiet -- -D warnings"
+            ),
+        ),
+        step(
+            "clippy without features",
+            "cargo clippy --package ogive-cli --no-default-features --quiet -- -D warnings",
+        ),
+    ];
+    if quick {
+        return steps;
+    }
+    steps.push(step(
+        "documentation",
+        &format!("env RUSTDOCFLAGS=-Dwarnings {DOCUMENTATION}"),
+    ));
+    if !has("c++") {
+        run.leave_out("fuzz", "no C++ compiler for the fuzzing runtime");
+        return steps;
+    }
+    for (what, target, seconds) in FUZZ {
+        steps.push((
+            format!("fuzz: {what}"),
+            format!("bash fuzz/run.sh {target} {seconds} -verbosity=0"),
+        ));
+    }
+    steps
 }
 
 /// Checks that need components of the toolchain which most machines lack. They are not counted where these are missing.
@@ -179,17 +204,5 @@ fn clients(run: &mut Run<'_>, binary: &str) {
     ] {
         let command = [&["node", script, binary], arguments].concat();
         run.step_of(name, &command, &[]);
-    }
-}
-
-fn fuzz(run: &mut Run<'_>) {
-    if !has("c++") {
-        return run.leave_out("fuzz", "no C++ compiler for the fuzzing runtime");
-    }
-    for (what, target, seconds) in FUZZ {
-        run.step(
-            &format!("fuzz: {what}"),
-            &format!("bash fuzz/run.sh {target} {seconds} -verbosity=0"),
-        );
     }
 }
