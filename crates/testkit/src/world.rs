@@ -250,7 +250,7 @@ impl World {
         let on = self.labels.load(Ordering::Relaxed);
         let mut others = field.sources.values();
         let taken = others.any(|s| s.label.is_some() && s.overrides == Some(sub));
-        source.overridden || on && taken || !on && source.label.is_some()
+        source.overridden || on && taken || !on && field.label(sub).is_some()
     }
 
     /// The query or mutation root.

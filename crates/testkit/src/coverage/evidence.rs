@@ -250,7 +250,7 @@ fn concrete_field(
         out.set(13, source.external);
         out.set(16, source.provides.is_some());
         out.set(24, source.overrides.is_some() && source.label.is_none());
-        out.set(25, source.label.is_some());
+        out.set(25, field.label(*sub).is_some());
         out.set(
             26,
             source.overridden && clean::is_key_member(ty, *sub, &field.name)

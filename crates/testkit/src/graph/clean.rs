@@ -498,15 +498,17 @@ fn unused_externals(model: &mut Model) {
     }
 }
 
+/// Both ends of an override are subgraphs; the one that lost the field may no longer have it.
 fn overrides(model: &mut Model) {
+    let subgraphs = model.subgraphs.len();
     for ty in &mut model.types {
         for field in &mut ty.fields {
             let sources: Vec<Sub> = field.sources.keys().copied().collect();
             let mut lost: Subs = 0;
             for (sub, source) in &mut field.sources {
                 match source.overrides {
-                    Some(from) if from != *sub && sources.contains(&from) => {
-                        if source.label.is_none() {
+                    Some(from) if from != *sub && from < subgraphs => {
+                        if source.label.is_none() && sources.contains(&from) {
                             lost |= 1 << from;
                         }
                     }

@@ -426,8 +426,8 @@ impl Model {
         for field in out.types.iter_mut().flat_map(|t| &mut t.fields) {
             let moves: Vec<(Sub, Sub)> = field
                 .sources
-                .iter()
-                .filter_map(|(to, s)| Some((*to, s.label.as_ref().and(s.overrides)?)))
+                .keys()
+                .filter_map(|to| Some((*to, field.label(*to).and(field.taken_from(*to))?)))
                 .collect();
             for (to, from) in moves {
                 let lost = if on { from } else { to };
@@ -547,6 +547,16 @@ impl FieldModel {
         let mut types = self.sources.values().map(|s| &s.ty);
         let first = types.next()?.clone();
         Some(types.fold(first, |a, b| a.narrow(b)))
+    }
+    /// The subgraph that `sub` takes it from by an override, if that subgraph has it (any more).
+    pub fn taken_from(&self, sub: Sub) -> Option<Sub> {
+        let from = self.sources.get(&sub)?.overrides?;
+        self.sources.contains_key(&from).then_some(from)
+    }
+    /// The label while which is off `sub` does not resolve it.
+    pub fn label(&self, sub: Sub) -> Option<&str> {
+        self.taken_from(sub)?;
+        self.sources.get(&sub)?.label.as_deref()
     }
     /// Subgraphs that resolve it, with or without `@requires`.
     pub fn active(&self) -> Subs {

@@ -404,11 +404,11 @@ fn join_fields(
     graphs: &[String],
     out: &mut String,
 ) {
-    let plain = |s: &FieldSource| {
+    let plain = |(sub, s): (&Sub, &FieldSource)| {
         s.active()
             && s.requires.is_none()
             && s.provides.is_none()
-            && s.overrides.is_none()
+            && field.taken_from(*sub).is_none()
             && s.ty == *merged
     };
     let is_defined = |sub: &Sub| ty.places.get(sub).is_none_or(|p| p.via.is_none());
@@ -418,7 +418,7 @@ fn join_fields(
         ty.places.keys().filter(|s| is_defined(s)).count()
     };
     let defined = || field.sources.iter().filter(|(s, _)| is_defined(s));
-    if defined().count() == everywhere && defined().all(|(_, s)| plain(s)) {
+    if defined().count() == everywhere && defined().all(plain) {
         return;
     }
     // It comes from an interface object.
@@ -449,7 +449,7 @@ fn join_fields(
         }
         if let Some(from) = source.overrides {
             let _ = write!(out, ", override: {}", quoted(&model.subgraphs[from]));
-            if let Some(label) = &source.label {
+            if let Some(label) = field.label(*sub) {
                 let _ = write!(out, ", overrideLabel: {}", quoted(label));
             }
         }

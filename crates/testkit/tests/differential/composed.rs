@@ -1,8 +1,12 @@
 //! Composition and planner against each other: what composition accepts can be planned, field by field and in random
 //! operations; a query that composition prints as unresolvable cannot.
 
-use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
+use std::{
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
+    path::{Path, PathBuf},
+};
 
+use ogive_base::BitSet;
 use ogive_compose::{ComposeOptions, Composed, SubgraphInput, compose};
 use ogive_federation::Supergraph;
 use ogive_operation::{NormaliseLimits, normalise};
@@ -63,6 +67,10 @@ pub(super) fn supergraph_of(model: &Model) -> Result<String, String> {
 }
 
 fn planned(graph: &Supergraph, text: &str) -> Result<(), String> {
+    planned_with(graph, text, &PlanOptions::default())
+}
+
+fn planned_with(graph: &Supergraph, text: &str, options: &PlanOptions) -> Result<(), String> {
     let document = valid_document(&graph.api, "operation", text)?;
     let operation = document.operations().next().ok_or("no operation")?;
     let operation = normalise(
@@ -72,7 +80,7 @@ fn planned(graph: &Supergraph, text: &str) -> Result<(), String> {
         &NormaliseLimits::default(),
     )
     .map_err(|e| format!("normalise: {e:?}"))?;
-    let plan = plan(graph, &operation, &PlanOptions::default()).map_err(|e| e.to_string())?;
+    let plan = plan(graph, &operation, options).map_err(|e| e.to_string())?;
     ogive_plan::verify(&plan).map_err(|p| format!("verify: {}", p.join("\n")))
 }
 
@@ -143,6 +151,85 @@ fn random(schema: &Schema, rng: &mut Rng, ty: TypeId, depth: usize) -> String {
     out
 }
 
+/// Plans every field that needs no arguments, labels off and on; says how many plans there are.
+fn planned_field_by_field(graph: &Supergraph, name: &str, wrong: &mut Vec<String>) -> usize {
+    let schema = &graph.api;
+    let labels = graph.graph.override_labels.len();
+    let mut plans = 0;
+    for (ty, (way, depth)) in ways(schema) {
+        for field in &schema.types[TypeId(ty)].fields {
+            if !is_plain(schema, *field) {
+                continue;
+            }
+            let target = schema.fields[*field].ty.id;
+            let leaf = !schema.types[target].kind.is_composite();
+            let tail = if leaf { "" } else { " { __typename }" };
+            let field = schema.field_name(*field);
+            let text = format!("{way}{field}{tail} {}", "}".repeat(depth));
+            for on in [0, labels] {
+                let options = PlanOptions {
+                    labels: BitSet::all(on),
+                    ..PlanOptions::default()
+                };
+                match planned_with(graph, &text, &options) {
+                    Ok(()) => plans += 1,
+                    Err(e) => wrong.push(format!("{name}: {text}\n{e}")),
+                }
+            }
+        }
+    }
+    plans
+}
+
+#[test]
+fn what_composition_accepts_of_its_cases_is_planned() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compose/tests/cases");
+    let listed = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).expect("a folder of cases");
+        let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+        paths.sort();
+        paths
+    };
+    let (mut accepted, mut plans, mut wrong) = (0, 0, Vec::new());
+    let folders = listed(&cases).into_iter().filter(|p| p.is_dir());
+    for case in folders
+        .flat_map(|code| listed(&code))
+        .filter(|p| p.is_dir())
+    {
+        let files = listed(&case).into_iter();
+        let files = files.filter(|p| p.extension().is_some_and(|e| e == "graphql"));
+        let read = |path: PathBuf| {
+            let name = path.file_stem().unwrap_or_default();
+            let text = std::fs::read_to_string(&path).expect("a subgraph");
+            (name.to_string_lossy().into_owned(), text)
+        };
+        let set: sets::Set = files.map(read).collect();
+        let Some(sdl) = composed(&set, false).supergraph_sdl else {
+            continue;
+        };
+        let name = case
+            .strip_prefix(&cases)
+            .unwrap_or(&case)
+            .display()
+            .to_string();
+        accepted += 1;
+        match supergraph(&sdl) {
+            Ok(graph) => plans += planned_field_by_field(&graph, &name, &mut wrong),
+            Err(e) => wrong.push(format!("{name}: {e}")),
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} failures\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(
+        accepted > 150 && plans > 1_000,
+        "{accepted} cases, {plans} plans"
+    );
+}
+
 #[test]
 fn what_composition_accepts_is_planned_and_what_it_calls_unresolvable_is_not() {
     let (mut accepted, mut plans, mut witnesses) = (0, 0, 0);
@@ -157,23 +244,7 @@ fn what_composition_accepts_is_planned_and_what_it_calls_unresolvable_is_not() {
             accepted += 1;
             let graph = supergraph(verdict.supergraph_sdl.as_deref().unwrap()).unwrap();
             let schema = &graph.api;
-            for (ty, (way, depth)) in ways(schema) {
-                for field in &schema.types[TypeId(ty)].fields {
-                    if !is_plain(schema, *field) {
-                        continue;
-                    }
-                    let leaf = !schema.types[schema.fields[*field].ty.id]
-                        .kind
-                        .is_composite();
-                    let tail = if leaf { "" } else { " { __typename }" };
-                    let name = schema.field_name(*field);
-                    let text = format!("{way}{name}{tail} {}", "}".repeat(depth));
-                    match planned(&graph, &text) {
-                        Ok(()) => plans += 1,
-                        Err(e) => wrong.push(format!("set {i}: {text}\n{e}")),
-                    }
-                }
-            }
+            plans += planned_field_by_field(&graph, &format!("set {i}"), &mut wrong);
             let mut rng = Rng::new(i as u64);
             let query = schema.root(OperationKind::Query).unwrap();
             for _ in 0..RANDOM {

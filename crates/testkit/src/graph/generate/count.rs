@@ -40,6 +40,10 @@ pub fn roles(model: &Model) -> BTreeMap<&'static str, usize> {
                 ty.kind == Kind::Interface && !place.interface_object && !place.keys.is_empty(),
             );
             count("several keys", place.keys.len() > 1);
+            count(
+                "key inside keys",
+                ty.name == "Deep0" && !place.keys.is_empty(),
+            );
             for key in &place.keys {
                 count("key through a value type", key.fields.get("ref").is_some());
                 count("compound key", key.fields.items.len() > 1);
@@ -89,6 +93,13 @@ fn roles_of_members(
     );
     count("shared partial interface", partly(Kind::Interface, false));
     for sub in field.sources.keys() {
+        let source = &field.sources[sub];
+        let has_ended = source.overrides.is_some() && field.taken_from(*sub).is_none();
+        count("override of a field that is gone", has_ended);
+        count(
+            "labelled override of a field that is gone",
+            has_ended && source.label.is_some(),
+        );
         count(
             "labelled override below an interface",
             print::leaves_an_interface(model, ty, field, *sub),
@@ -128,6 +139,12 @@ fn roles_of_source(
     count(
         "nested requires",
         requires.as_ref().is_some_and(|t| t.contains('{')),
+    );
+    count(
+        "requires through composite keys",
+        requires
+            .as_ref()
+            .is_some_and(|t| t.contains("next { next { leaf")),
     );
     count(
         "requires with arguments",

@@ -7,6 +7,7 @@
 
 mod abstracts;
 pub mod count;
+mod deep;
 pub mod edit;
 mod interface_objects;
 mod repair;
@@ -40,6 +41,8 @@ pub struct GraphOptions {
     pub through_objects: bool,
     /// Graphs with an interface object of an interface that nothing implements, of 100.
     pub lone_interfaces: usize,
+    /// Graphs with composite keys several levels deep, of 100.
+    pub deep_keys: usize,
 }
 
 impl Default for GraphOptions {
@@ -53,6 +56,7 @@ impl Default for GraphOptions {
             interface_objects: 30,
             through_objects: false,
             lone_interfaces: 20,
+            deep_keys: 15,
         }
     }
 }
@@ -139,6 +143,8 @@ impl Draw {
         self.lone_interface();
         self.roots_again();
         self.hide();
+        self.ended_migrations();
+        self.deep_keys();
         if self.options.uniform {
             edit::unify(&mut self.model);
         }
