@@ -6,7 +6,7 @@
 //!   access_log: { attributes: { user: { jwt_claim: sub, default: nobody } } }
 //! ```
 //!
-//! What would show a credential is refused ([`crate::secrecy`]).
+//! What would show a credential is refused.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`options`] (what can be set, with defaults), `words`, `scalars` and `units` (the values it takes),
 //! [`load`] (the entry), `decode`, `expand`, `yaml`, `tree`,
-//! [`reference`] (the same options as a table), [`schema`] (as a JSON schema, and as a file), [`migrate`] (other gateways' files).
+//! [`mod@reference`] (the same options as a table), [`schema`] (as a JSON schema, and as a file), [`migrate`] (other gateways' files).
 //! Two further files are read in the same way: [`subgraphs`] (`supergraph.yaml`) and [`checks`].
 
 mod attributes;

@@ -6,8 +6,8 @@
 //! be told from the first one by the subgraph, so it has the same answer as far as queries go. This is what a data
 //! loader does, one level up. Mutations never reuse anything.
 //!
-//! [`Reuse::All`] goes one step further: what the same subgraph has said of an entity in another place, by a root field
-//! or deep in an answer, counts as well, if it is all leaves ([`ogive_plan::reuse_sources`]).
+//! [`crate::Reuse::All`] goes one step further: what the same subgraph has said of an entity in another place, by a root field
+//! or deep in an answer, counts as well, if it is all leaves.
 //!
 //! Nothing is reused of an answer that came with any error, nor an entity that was null: it is asked for again. A fetch
 //! of which all representations are on their way waits for them; one of which only some are sends those too, because

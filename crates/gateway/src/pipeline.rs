@@ -18,7 +18,7 @@
 //! | respond | [`crate::respond`] | how it leaves: status, media type, extensions |
 //! | finish | [`crate::finish`] | what every response gets: encoding, CORS |
 //!
-//! Stages that are switched off are not in the [`Stages`], which are composed when a configuration is swapped.
+//! Stages that are switched off are not in the stages, which are composed when a configuration is swapped.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

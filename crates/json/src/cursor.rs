@@ -1,7 +1,7 @@
 //! Tokens, read with vector instructions: what [`Scanner`](crate::Scanner) and [`Pattern`](crate::Pattern) have in
 //! common.
 //!
-//! Everything is `#[inline(always)]`, so that it is compiled for the instruction set of the [`Job`](crate::lanes::Job)
+//! Everything is `#[inline(always)]`, so that it is compiled for the instruction set of the [`crate::lanes::Job`]
 //! it is part of.
 
 use crate::{

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`scan`] (reading), [`error`] (why something is no JSON), [`tree`] (reading in any order), [`pattern`]
 //! (reading what is expected), [`unfinished`] (while it arrives), [`key`] (keys that are known before), [`mod@compact`]
-//! (white space), [`cursor`] (tokens), [`lanes`] (vector instructions), [`text`] (string contents), [`write`] (writing),
+//! (white space), [`cursor`] (tokens), [`lanes`] (vector instructions), [`text`] (string contents), [`mod@write`] (writing),
 //! [`value`] (as values of `serde_json`).
 
 pub mod compact;

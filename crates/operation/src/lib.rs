@@ -1,7 +1,7 @@
 //! What a client asked for: validation of documents, their normal form, and coercion of variables.
 //! Specification: GraphQL, September 2025, sections 5 and 6.1 to 6.4. Knows nothing about subgraphs.
 //!
-//! Reading order: [`validate`] (every rule of section 5), [`ir`] (the normal form), `normalise`, [`coerce`].
+//! Reading order: [`mod@validate`] (every rule of section 5), [`ir`] (the normal form), `normalise`, [`coerce`].
 
 pub mod coerce;
 pub mod describe;

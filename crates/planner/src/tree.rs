@@ -150,7 +150,7 @@ pub struct Fact {
     /// Subgraphs that resolve it only on entry, given these facts.
     pub requires: Vec<Requirement>,
     /// Belongs to a member that not every subgraph knows which may serve the object: null, and nobody is asked
-    /// ([`serving`]).
+    /// (`build/serving.rs`).
     pub is_uncertain: bool,
 }
 

@@ -3,7 +3,7 @@
 //! Four passes over the documents, each linear: names of types and directives; contents of definitions, then of
 //! extensions; root operation types; what follows from the tables (possible types, unreferenced scalars). Rules that
 //! concern one definition are checked where it is read; applied directives and default values, which need complete
-//! tables, are queued and checked by [`validate`](crate::validate) together with the rules between definitions.
+//! tables, are queued and checked by [`mod@crate::validate`] together with the rules between definitions.
 //!
 //! Invariants: a row is made only for what has a known type and a new name, so the tables are closed (no dangling
 //! id) whatever the input; what was refused is in `errors`; an owner that lost a row is marked *incomplete* so that

@@ -1,5 +1,5 @@
 //! A schema while it is built: the tables so far, where their rows stand in the documents, and what is still to be
-//! read ([`build`](crate::build)) or to be checked ([`validate`](crate::validate)).
+//! read ([`mod@crate::build`]) or to be checked ([`mod@crate::validate`]).
 
 use ogive_base::{BitSet, FastMap, IdVec, Symbol};
 use ogive_syntax::{

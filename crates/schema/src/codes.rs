@@ -39,5 +39,5 @@ pub const INVALID_DEPRECATION: &str = "INVALID_DEPRECATION";
 pub const INVALID_EXTENSION: &str = "INVALID_EXTENSION";
 /// An operation or fragment stands in a type system document.
 pub const EXECUTABLE_DEFINITION: &str = "EXECUTABLE_DEFINITION";
-/// The schema has more types, fields or other elements than the limits of [`build`](crate::build) allow.
+/// The schema has more types, fields or other elements than the limits of [`mod@crate::build`] allow.
 pub const SCHEMA_TOO_LARGE: &str = "SCHEMA_TOO_LARGE";

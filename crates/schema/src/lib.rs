@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`types`] (the data), [`builtins`] (what every schema has), [`mod@build`] (SDL to [`Schema`]),
 //! [`builder`] (a schema while it is built), `validate` (type system rules), [`codes`] (what diagnostics are called),
-//! [`retain`] (views), [`introspection`], [`print`] (back to SDL), [`suggest`] ("did you mean").
+//! [`retain`] (views), [`introspection`], [`mod@print`] (back to SDL), [`suggest`] ("did you mean").
 
 pub mod build;
 pub mod builder;

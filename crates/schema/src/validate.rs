@@ -1,7 +1,7 @@
 //! The type system validation rules (specification 3) that need complete tables.
 //!
 //! Rules on one definition alone (names, uniqueness, known types, positions) are checked while it is read, see
-//! [`build`](crate::build). Here: root operation types and emptiness (this file), [`interfaces`], [`inputs`]
+//! [`mod@crate::build`]. Here: root operation types and emptiness (this file), [`interfaces`], [`inputs`]
 //! (`@oneOf`, circles), [`directives`] (applied ones and circles of definitions), [`values`] (literals).
 //! Every rule is linear, or n log n, in the documents plus what interfaces require of their implementations.
 

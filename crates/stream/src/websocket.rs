@@ -1,5 +1,5 @@
 //! WebSocket connections over any stream of bytes: fragments, masks, control frames and how they end; the frames
-//! themselves are in [`frame`](crate::frame).
+//! themselves are in [`crate::frame`].
 //!
 //! A connection on which nothing is said holds next to nothing: what comes is read into room that all connections of a
 //! thread share, and kept only until it is taken; what goes is let go when it is written. A message that many are sent is

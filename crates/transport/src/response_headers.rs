@@ -308,7 +308,7 @@ fn propagate(
 }
 
 impl Collected {
-    /// A request is about to be sent; the number is for [`Collected::answered`].
+    /// A request is about to be sent; the number is for [`Collected::came`].
     pub(crate) fn sent(&self) -> u32 {
         let mut parts = self.parts.borrow_mut();
         let number = parts.len() as u32;

@@ -71,7 +71,7 @@ impl GatheredLookup {
 pub(crate) struct Instance {
     /// Index of its representation.
     pub(crate) representation: u32,
-    /// Index into [`Lookup::targets`].
+    /// Index into the targets of its look-up.
     pub(crate) target: u16,
     pub(crate) record: RecordId,
 }

@@ -3,7 +3,7 @@
 //! Where entities meet again and again, in the reviews of a product and in those of their authors, an answer says the
 //! same of them each time, with the same bytes. So the fast lane remembers where objects were read and into which
 //! records; an object of the same shape that has the same bytes gets copies of these records, whose values are the
-//! ranges of the first one. What is copied is known as a *duplicate* of what it was copied from ([`Store::duplicate`]), which saves
+//! ranges of the first one. What is copied is known as a *duplicate* of what it was copied from ([`crate::store::Store::duplicate`]), which saves
 //! more later: duplicates have the same representation and mostly the same text in the response.
 //!
 //! Invariants: only objects that were read in the lane from their first byte to their last, without an error, are

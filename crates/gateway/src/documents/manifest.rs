@@ -1,6 +1,6 @@
 //! Trusted documents, by id and by what they ask for.
 //!
-//! A trusted document is known by its canonical text ([`form`]): white space, commas, comments, descriptions, the order
+//! A trusted document is known by its canonical text ([`form()`]): white space, commas, comments, descriptions, the order
 //! of definitions and `query` before an anonymous query are how it is written, and all else is what it asks for. A document
 //! may be one client's only; what is everybody's is every client's, too.
 

@@ -1,6 +1,6 @@
 //! What follows planning for a subscription: a source that may be shared ([`sources`], [`run`]), a queue for the client
 //! ([`queue`]), hooks that look at events before the client gets them ([`event_hooks`]), and an answer that comes in parts
-//! ([`format`]) or goes over a WebSocket ([`websocket`]).
+//! ([`mod@format`]) or goes over a WebSocket ([`websocket`]).
 //!
 //! A subscription passes all stages before this one like any other operation, so the same limits hold. Events are
 //! responses that are executed like requests of their own. Whatever ends a subscription is told to its client, by a code;

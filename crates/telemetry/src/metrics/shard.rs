@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Kept {
     /// Most of one metric.
     pub(super) limit: usize,
-    /// As [`Histogram::bounds`].
+    /// Upper bounds of the buckets of a histogram.
     pub(super) bounds: Arc<[u64]>,
 }
 

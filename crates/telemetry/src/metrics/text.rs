@@ -38,7 +38,7 @@ pub fn write(families: &[Family]) -> String {
     out
 }
 
-/// A text of the documentation without its marks: `code` and [links](somewhere) are for readers of the page.
+/// A text of the documentation without the marks for code and links, which are for readers of the page.
 fn plain(doc: &str) -> String {
     let mut out = String::with_capacity(doc.len());
     let mut rest = doc;

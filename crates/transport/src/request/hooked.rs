@@ -1,4 +1,4 @@
-//! Requests at which a [`FetchHook`](crate::FetchHook) looks. Each has headers of its own, so equal requests are shared only
+//! Requests at which a [`crate::FetchHook`] looks. Each has headers of its own, so equal requests are shared only
 //! if what is really sent is equal.
 
 use std::{cell::OnceCell, sync::Arc};

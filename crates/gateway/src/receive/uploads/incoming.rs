@@ -413,7 +413,7 @@ fn head(field: &Field<'_>) -> String {
     head
 }
 
-/// Reads on until the end, a pause or a limit, as [`crate::shared::drain_body`] does.
+/// Reads on until the end, a pause or a limit, as [`ogive_server::drain_body`] does.
 pub(super) async fn linger(mut multipart: Multipart<'static>, collected: &Collected) {
     let Some(_drain) = Drain::begin() else {
         return;

@@ -3,7 +3,7 @@
 //! The reference implementation compares pairs: the fields of a selection set with each other, with those of every
 //! fragment it spreads, and those of the fragments with each other, each pair of fragments once per document. Its
 //! messages follow from that order, so this does the same, but only for documents that are invalid anyway, and within
-//! [`EXPLAIN_STEPS_MAX`](super::EXPLAIN_STEPS_MAX).
+//! [`super::EXPLAIN_STEPS_MAX`].
 //!
 //! Chains of fragments are followed with explicit stacks; recursion happens only when the sub-selections of two
 //! fields are compared, and stops at [`DEPTH_MAX`].
