@@ -6,8 +6,8 @@
 //! provider, or dropped. Every graph that comes out passes [`super::reach::unreachable`].
 
 mod abstracts;
+mod composite;
 pub mod count;
-mod deep;
 pub mod edit;
 mod interface_objects;
 mod repair;
