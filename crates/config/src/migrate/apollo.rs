@@ -653,13 +653,7 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
             "a header for request ids is named",
         );
     }
-    if walk.has("authorization.reject_unauthorized") || walk.has("authorization.dry_run") {
-        walk.implied(
-            "authorization.directives",
-            "enforce",
-            "Apollo Router enforces them unless told otherwise",
-        );
-    }
+    tokens::enforce(walk, "Apollo Router enforces them unless told otherwise");
     walk.implied(
         "http.graphql_endpoint",
         "/",

@@ -191,7 +191,7 @@ fn what_a_lost_guard_guarded_is_closed() {
     ));
     let cors = loaded(&migrated(
         Format::Cosmo,
-        "cors: { match_origins: ['https://*.a.b'] }",
+        "cors: { allow_origins: ['https://*.a.b'] }",
     ))
     .cors;
     assert!(!cors.allow_any_origin);

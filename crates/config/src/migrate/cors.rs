@@ -98,24 +98,55 @@ pub(super) fn cosmo_origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         walk.put(path, "cors.allow_any_origin", plain("true"), "");
         return;
     }
+    if items.is_empty() {
+        return walk.not_needed(path, EMPTY);
+    }
     match texts(walk.format, node) {
-        Ok(origins) => walk.push(path, "cors.policies", policy_of(&origins, false), false),
+        Ok(origins) => walk.push(
+            path,
+            "cors.policies",
+            policy_of(&origins, Form::Stars),
+            false,
+        ),
         Err(why) => walk.unsupported(path, &why),
     }
 }
 
-/// The policy for a list of origins, some of which hold a `*` that stands for anything; `any_scheme`: those without a
-/// scheme are meant with either.
-fn policy_of(origins: &Node, any_scheme: bool) -> Node {
+const EMPTY: &str = "it is empty";
+
+/// Cosmo Router's `match_origins`, which are regular expressions there, too.
+pub(super) fn cosmo_patterns(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match &node.value {
+        Value::List(items) if items.is_empty() => walk.not_needed(path, EMPTY),
+        _ if walk.text("cors.enabled") == Some("false") => walk.not_needed(path, "CORS is off"),
+        _ => apollo_origins(walk, path, node),
+    }
+}
+
+/// How a gateway writes an origin that stands for several.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `*` is anything; all else is meant as it is written (Cosmo Router).
+    Stars,
+    /// A glob with `*`, `?`, `{a,b}` and `[a-z]`; without a scheme, both schemes are meant (Grafbase Gateway).
+    Glob,
+}
+
+/// The policy for a list of origins, some of which stand for several.
+fn policy_of(origins: &Node, form: Form) -> Node {
     let mut policy = map();
     let items: &[Node] = match &origins.value {
         Value::List(items) => items,
         _ => &[],
     };
     let texts = items.iter().filter_map(scalar);
-    let either = |text: &str| any_scheme && !text.contains("://");
+    let either = |text: &str| form == Form::Glob && !text.contains("://");
+    let special: &[char] = match form {
+        Form::Stars => &['*'],
+        Form::Glob => &['*', '?', '[', '{'],
+    };
     let (patterns, exact): (Vec<&str>, Vec<&str>) =
-        texts.partition(|text| text.contains('*') || either(text));
+        texts.partition(|text| text.contains(special) || either(text));
     let list = |items: Vec<String>| list(items.into_iter().map(text).collect());
     if !exact.is_empty() {
         let exact = exact.iter().map(|t| (*t).to_owned()).collect();
@@ -123,16 +154,49 @@ fn policy_of(origins: &Node, any_scheme: bool) -> Node {
     }
     if !patterns.is_empty() {
         let patterns = patterns.iter().map(|text| {
-            let host = text.replace('.', "\\.").replace('*', "[^/]*");
-            if either(text) {
-                format!("https?://{host}")
-            } else {
-                host
-            }
+            let scheme = if either(text) { "https?://" } else { "" };
+            format!("{scheme}{}", pattern_of(text, form))
         });
         set(&mut policy, "match_origins", list(patterns.collect()));
     }
     policy
+}
+
+/// The regular expression of an origin that stands for several.
+fn pattern_of(origin: &str, form: Form) -> String {
+    let (mut pattern, mut in_class, mut alternatives) = (String::new(), false, 0_usize);
+    for character in origin.chars() {
+        let is_glob = form == Form::Glob;
+        match character {
+            '*' if !in_class => pattern.push_str("[^/]*"),
+            '?' if is_glob && !in_class => pattern.push_str("[^/]"),
+            '[' if is_glob && !in_class => {
+                in_class = true;
+                pattern.push('[');
+            }
+            ']' if in_class => {
+                in_class = false;
+                pattern.push(']');
+            }
+            '!' if in_class && pattern.ends_with('[') => pattern.push('^'),
+            '-' if in_class => pattern.push('-'),
+            '{' if is_glob && !in_class => {
+                alternatives += 1;
+                pattern.push_str("(?:");
+            }
+            ',' if alternatives > 0 && !in_class => pattern.push('|'),
+            '}' if alternatives > 0 && !in_class => {
+                alternatives -= 1;
+                pattern.push(')');
+            }
+            _ if character.is_ascii_punctuation() && !"/:_".contains(character) => {
+                pattern.push('\\');
+                pattern.push(character);
+            }
+            _ => pattern.push(character),
+        }
+    }
+    pattern
 }
 
 /// Grafbase Gateway's origins: `"*"` or `"any"`, or a list, in which others may hold a `*`.
@@ -143,7 +207,7 @@ pub(super) fn grafbase_origins(walk: &mut Walk<'_>, path: &[String], node: &Node
     }
     match texts(walk.format, node) {
         Ok(origins) => {
-            let policy = policy_of(&origins, true);
+            let policy = policy_of(&origins, Form::Glob);
             walk.put(path, "cors.policies", one(policy), "");
         }
         Err(why) => walk.unsupported(path, &why),

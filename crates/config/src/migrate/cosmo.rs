@@ -4,10 +4,10 @@ use super::{
     Verdict, attributes,
     convert::{address, brokers, duration, negated, same, size, texts},
     cors, costs, headers,
-    nodes::{at, dotted, is_on, one, plain, scalar, text},
+    nodes::{at, dotted, is_on, map, one, plain, quoted, scalar, set, text},
     rates, redis,
     rules::{Rule, Walk, bound, call, gate, no, noted, to, unneeded, with},
-    section::{Entry, defaults, section},
+    section::{Entry, breaker_off, defaults, section},
     subscriptions, telemetry, tokens,
     why::{CLAIMS, CODE, COSTS, EVENTS, MUTATIONS, OFF, SUBSCRIPTIONS, TOOLS},
 };
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
     to("cors.allow_headers", "cors.allow_headers"),
     to("cors.allow_credentials", "cors.allow_credentials"),
     with("cors.max_age", "cors.max_age", duration),
-    call("cors.match_origins", cors::cosmo_origins),
+    call("cors.match_origins", cors::cosmo_patterns),
     call("headers.all.request", headers::operations),
     call("headers.subgraphs.*.request", headers::operations),
     call("headers.all.response", headers::operations),
@@ -164,14 +164,19 @@ pub(super) const RULES: &[Rule] = &[
     call("security.complexity_limits.total_fields", complexity),
     call("security.complexity_limits.root_fields", complexity),
     call("security.complexity_limits.root_field_aliases", complexity),
+    call("security.complexity_limits.mode", complexity_mode),
+    call(
+        "security.complexity_limits.ignore_introspection",
+        bounded_introspection,
+    ),
     call("security.depth_limit", complexity),
     unneeded(
         "security.complexity_calculation_cache",
         "limits are checked once per operation",
     ),
-    unneeded(
+    no(
         "security.operation_name_length_limit",
-        "the body's limit bounds it",
+        "names of operations are bounded with the document (`limits.parser_max_tokens`, `limits.http_max_request_bytes`)",
     ),
     no("security.cost_analysis", COSTS),
     call("security.cost_control", costs::cosmo),
@@ -493,6 +498,10 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
         let why = "without one, operations come from Cosmo's CDN, which is not asked: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
         walk.lost(&from, why);
     }
+    if listed && !cors_off && !walk.has("cors.allow_any_origin") {
+        let why = "Cosmo Router refuses requests of pages whose origin is not listed; here this guard does";
+        walk.implied("csrf.enabled", "true", why);
+    }
     walk.implied(
         "csrf.enabled",
         "false",
@@ -508,10 +517,9 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
     if !blocked.is_some_and(|node| blocks(node).0) {
         subscriptions::served(walk);
     }
-    if walk.has("authorization.reject_unauthorized") {
-        let why = "Cosmo Router enforces them whatever is set";
-        walk.implied("authorization.directives", "enforce", why);
-    }
+    tokens::enforce(walk, "Cosmo Router enforces them whatever is set");
+    pass_no_cookies(walk);
+    own_tls(walk);
     let prometheus = "telemetry.exporters.metrics.prometheus";
     let why = "Cosmo Router serves metrics unless told otherwise";
     walk.implied(&format!("{prometheus}.enabled"), "true", why);
@@ -525,6 +533,62 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
         "/health/ready",
         "Cosmo Router's path",
     );
+}
+
+/// What chose among cookies is lost, so no subgraph gets any.
+fn pass_no_cookies(walk: &mut Walk<'_>) {
+    let chosen = at(walk.root, "headers.cookie_whitelist").filter(|node| !node.is_null());
+    if !chosen.is_some_and(|node| !matches!(&node.value, Value::List(items) if items.is_empty())) {
+        return;
+    }
+    let subgraphs = at(walk.root, "headers.subgraphs").map(|node| &node.value);
+    let names: Vec<String> = match subgraphs {
+        Some(Value::Map(entries)) => entries
+            .iter()
+            .map(|(key, _)| quoted(&key.text).into())
+            .collect(),
+        _ => Vec::new(),
+    };
+    let targets = names
+        .iter()
+        .map(|name| format!("headers.subgraphs.{name}.request"));
+    for target in std::iter::once("headers.all.request".to_owned()).chain(targets) {
+        if walk.has(&target) {
+            let (mut remove, mut rule) = (map(), map());
+            set(&mut remove, "named", text("cookie"));
+            set(&mut rule, "remove", remove);
+            let why = "what chose among cookies is lost, so none is passed on";
+            walk.implied_item(&target, rule, why);
+        }
+    }
+}
+
+/// A subgraph's section replaces that of all there; here it inherits what it does not say.
+fn own_tls(walk: &mut Walk<'_>) {
+    const ALL: &str = "tls.client.all";
+    let of_all = |key: &str| at(walk.root, &format!("{ALL}.{key}")).filter(|node| !node.is_null());
+    let (skips, shows) = (
+        of_all("insecure_skip_ca_verification").is_some_and(is_on),
+        of_all("cert_file").is_some(),
+    );
+    let subgraphs = at(walk.root, "tls.client.subgraphs").map(|node| &node.value);
+    let Some(Value::Map(entries)) = subgraphs else {
+        return;
+    };
+    for (name, own) in entries {
+        let target = format!(
+            "tls.subgraph.subgraphs.{}.insecure_skip_verify",
+            quoted(&name.text)
+        );
+        if skips && at(own, "insecure_skip_ca_verification").is_none() {
+            walk.implied(&target, "false", "its section replaces that of all there");
+        }
+        if shows && at(own, "cert_file").is_none() {
+            let from = ["tls", "client", "subgraphs", &name.text, "cert_file"].map(str::to_owned);
+            let why = "it has none there; here it is shown the certificate of all subgraphs, if it asks for one";
+            walk.row(&from, None, Verdict::Unsupported, why);
+        }
+    }
 }
 
 /// Files are named there in vain unless the switch is on.
@@ -618,7 +682,7 @@ fn breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         ("reset_timeout", "5s"),
     ];
     if !at(node, "enabled").is_some_and(is_on) {
-        return walk.not_needed(path, OFF);
+        return breaker_off(walk, path);
     }
     section(walk, path, node, |format, key, value| match key {
         "error_threshold_percentage" => Entry::To("error_threshold_percent", same(format, value)),
@@ -664,6 +728,25 @@ fn complexity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             }
         }
         _ => walk.not_needed(path, OFF),
+    }
+}
+
+/// Limits are enforced here, whatever is measured there.
+fn complexity_mode(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    match scalar(node) {
+        Some("enforce") => walk.not_needed(path, "limits are enforced"),
+        _ => {
+            let why = "limits are enforced; `limits.warn_only` has them logged instead";
+            walk.row(path, None, Verdict::Unsupported, why);
+        }
+    }
+}
+
+fn bounded_introspection(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    const WHY: &str = "introspection is bounded as all operations are";
+    match scalar(node) {
+        Some("false") => walk.not_needed(path, WHY),
+        _ => walk.row(path, None, Verdict::Unsupported, WHY),
     }
 }
 

@@ -42,6 +42,7 @@ fn section(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             "mode" if matches!(scalar(value), Some("enforce" | "measure")) => {
                 "demand_control.mode".to_owned()
             }
+            "expose_headers" => "demand_control.expose_headers".to_owned(),
             "limit" | "max_estimated_limit" => format!("{STRATEGY}.max"),
             "list_size" | "estimated_list_size" => format!("{STRATEGY}.list_size"),
             _ => {

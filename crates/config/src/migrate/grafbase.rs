@@ -4,10 +4,10 @@ use super::{
     Verdict,
     convert::{duration, percent, same, size, text_map, texts},
     cors, costs, grafbase_tokens, headers,
-    nodes::{at, is_on, plain, scalar, text},
+    nodes::{at, is_on, plain, quoted, scalar, text},
     rates, redis,
     rules::{Rule, Walk, call, no, noted, to, unneeded, with},
-    settings, subscriptions, telemetry,
+    settings, subscriptions, telemetry, tokens,
     why::{BUDGET, CACHES, CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS, TOOLS},
 };
 use crate::tree::Node;
@@ -147,6 +147,14 @@ pub(super) const RULES: &[Rule] = &[
         "unknown ids are refused with a code of their own",
     ),
     unneeded(
+        "trusted_documents.inline_document_unknown_log_level",
+        "unknown documents are refused with a code of their own",
+    ),
+    no(
+        "graph.error_code_mapping",
+        "codes are replaced by `error_rules`, by code, subgraph and path",
+    ),
+    unneeded(
         "trusted_documents.document_id_and_query_mismatch_log_level",
         "they are refused with a code of their own",
     ),
@@ -179,7 +187,7 @@ pub(super) const RULES: &[Rule] = &[
         "Grafbase names a folder, we a file",
     ),
     no("gateway.access_logs.rotate", "rotate the file from outside"),
-    to("health.listen", "health_check.listen"),
+    call("health.listen", health_listen),
     to("telemetry.service_name", "telemetry.service_name"),
     with(
         "telemetry.resource_attributes",
@@ -245,6 +253,7 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
         "false",
         "Grafbase Gateway has this guard off unless told otherwise; on is safer",
     );
+    tokens::enforce(walk, "Grafbase Gateway enforces them whatever is set");
     subscriptions::served(walk);
 }
 
@@ -260,7 +269,7 @@ fn log_file(format: super::Format, node: &Node) -> Result<Node, String> {
 fn retry_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let target = match path.first().map(String::as_str) {
         Some("gateway") => "traffic_shaping.all.retry".to_owned(),
-        _ => format!("traffic_shaping.subgraphs.{}.retry", path[1]),
+        _ => format!("traffic_shaping.subgraphs.{}.retry", quoted(&path[1])),
     };
     match scalar(node) {
         Some("true") => walk.put(
@@ -270,6 +279,20 @@ fn retry_switch(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             "how often at most",
         ),
         _ => walk.put(path, &format!("{target}.attempts"), plain("0"), "never"),
+    }
+}
+
+/// Its address for health has TLS there if GraphQL has.
+fn health_listen(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    let has_tls = at(walk.root, "tls.certificate").is_some();
+    let note = if has_tls {
+        "without TLS, which GraphQL alone has here"
+    } else {
+        ""
+    };
+    match same(walk.format, node) {
+        Ok(value) => walk.put(path, "health_check.listen", value, note),
+        Err(why) => walk.unsupported(path, &why),
     }
 }
 
@@ -307,7 +330,10 @@ fn enforced(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 /// One file with certificate and key.
 fn identity(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let target = format!("tls.subgraph.subgraphs.{}.client_authentication", path[1]);
+    let target = format!(
+        "tls.subgraph.subgraphs.{}.client_authentication",
+        quoted(&path[1])
+    );
     for key in ["certificate_chain", "key"] {
         walk.try_put(path, &format!("{target}.{key}"), same(walk.format, node));
     }
@@ -328,6 +354,6 @@ fn all_headers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn subgraph_headers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
-    let target = format!("headers.subgraphs.{}.request", path[1]);
+    let target = format!("headers.subgraphs.{}.request", quoted(&path[1]));
     headers::rules(walk, path, node, &target);
 }

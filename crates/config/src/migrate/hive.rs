@@ -5,7 +5,7 @@ use super::{
     cors, headers, hive_urls, masking,
     nodes::{at, dotted, is_on, list, map, plain, quoted, scalar, set_key, text},
     rules::{Rule, Walk, call, gate, keep, no, noted, off, to, unneeded, with},
-    section::{Entry, defaults, section},
+    section::{Entry, breaker_off, defaults, section},
     settings, signatures, subscriptions, telemetry, tokens,
     why::{CODE, COSTS, HIVE_COPROCESSOR, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
@@ -385,10 +385,7 @@ pub(super) fn finish(walk: &mut Walk<'_>) {
         "false",
         "Hive Router has this guard off unless told otherwise; on is safer",
     );
-    if walk.has("authorization.reject_unauthorized") {
-        let why = "Hive Router enforces them unless told otherwise";
-        walk.implied("authorization.directives", "enforce", why);
-    }
+    tokens::enforce(walk, "Hive Router enforces them unless told otherwise");
     walk.implied(
         "supergraph.introspection",
         "true",
@@ -510,8 +507,12 @@ fn expose_costs(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         let from = [path, std::slice::from_ref(&key.text)].concat();
         match (&*key.text, scalar(value)) {
             ("max" | "estimated" | "actual", Some("false") | None) => walk.not_needed(&from, OFF),
-            ("max" | "estimated" | "actual", _) => {
-                let note = "all of `x-cost-estimated`, `x-cost-max` and `x-cost-actual`";
+            ("actual", _) => {
+                let why = "what operations did cost is not counted; `x-cost-actual` says it with `demand_control.strategy.static_estimated.actual_cost_mode`, which also refuses answers that cost too much";
+                walk.unsupported(&from, why);
+            }
+            ("max" | "estimated", _) => {
+                let note = "both of `x-cost-estimated` and `x-cost-max`";
                 walk.put(&from, "demand_control.expose_headers", plain("true"), note);
             }
             _ => walk.unknown(&from),
@@ -622,6 +623,9 @@ fn circuit_breaker(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     ];
     if path.get(1).is_some_and(|key| key == "all") && at(node, "enabled").is_none() {
         return walk.not_needed(path, OFF);
+    }
+    if at(node, "enabled").and_then(scalar) == Some("false") {
+        return breaker_off(walk, path);
     }
     section(walk, path, node, |format, key, value| match key {
         "error_threshold" => Entry::To("error_threshold_percent", percents(value)),

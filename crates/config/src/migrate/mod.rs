@@ -41,7 +41,7 @@ mod write;
 
 pub use report::wrapped;
 
-use ogive_base::{Diagnostic, SourceId};
+use ogive_base::{Diagnostic, SourceId, Span};
 
 use crate::{Config, Expansion, codes, decode::Errors, load_whole, tree::Node, yaml};
 
@@ -249,7 +249,12 @@ impl Migration {
             .into_iter()
             .partition(|error| error.code == codes::EXPANSION);
         let places: Vec<_> = missing.iter().filter_map(place).collect();
-        let is_read = |error: &Diagnostic| place(error).is_none_or(|at| !places.contains(&at));
+        // A section that lacks a value which comes from where none was found lacks nothing else for that.
+        let holds =
+            |outer: Span, inner: &Span| outer.start <= inner.start && inner.end <= outer.end;
+        let is_read = |error: &Diagnostic| {
+            place(error).is_none_or(|at| !places.iter().any(|place| holds(at, place)))
+        };
         MigratedConfig {
             config,
             errors: found.into_iter().filter(is_read).collect(),
@@ -271,6 +276,8 @@ mod closed_tests;
 mod kept_tests;
 #[cfg(test)]
 mod named_tests;
+#[cfg(test)]
+mod replaced_tests;
 #[cfg(test)]
 mod switch_tests;
 #[cfg(test)]

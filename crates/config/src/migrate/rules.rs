@@ -340,6 +340,14 @@ impl<'n> Walk<'n> {
             self.row(&[], Some(target), Verdict::Added, why);
         }
     }
+    /// Appends an item to a list that the file did not ask for.
+    pub(super) fn implied_item(&mut self, target: &str, value: Node, why: &str) {
+        self.push(&[], target, value, false);
+        if let Some(row) = self.report.last_mut() {
+            row.verdict = Verdict::Added;
+            why.clone_into(&mut row.note);
+        }
+    }
     /// Whether something was written there.
     pub(super) fn has(&mut self, target: &str) -> bool {
         get_mut(&mut self.tree, target).is_some()

@@ -2,7 +2,7 @@
 
 use super::{
     Format,
-    nodes::{dotted, scalar},
+    nodes::{dotted, plain, scalar},
     rules::Walk,
     why::OFF,
 };
@@ -45,6 +45,20 @@ pub(super) fn section(
             Entry::NotNeeded(why) => walk.not_needed(&from, why),
             Entry::Unknown => walk.unsupported(&from, "there is no such setting here"),
         }
+    }
+}
+
+/// Keeps one subgraph's breaker off where that of all subgraphs is on, which it would have otherwise.
+pub(super) fn breaker_off(walk: &mut Walk<'_>, path: &[String]) {
+    // The most that the option takes.
+    const NEVER: &str = "4294967295";
+    let of_all = "traffic_shaping.all.circuit_breaker.enabled";
+    if path.get(1).is_some_and(|key| key == "subgraphs") && walk.is_on(of_all) {
+        let target = format!("{}.volume_threshold", dotted(path));
+        let note = "off: one window never has so many requests";
+        walk.put(path, &target, plain(NEVER), note);
+    } else {
+        walk.not_needed(path, OFF);
     }
 }
 

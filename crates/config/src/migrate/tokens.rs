@@ -89,8 +89,25 @@ pub(super) fn close(walk: &mut Walk<'_>, are_known: bool) {
     }
 }
 
+/// Enforces the directives of the supergraph where it is said how callers are known, as the other gateway does. Without
+/// that, `ogive serve` asks for a decision if the supergraph has any.
+pub(super) fn enforce(walk: &mut Walk<'_>, why: &str) {
+    const KNOWN: [&str; 4] = [
+        "authentication.router.jwt",
+        "authorization.claims.header",
+        "authorization.dry_run",
+        "authorization.reject_unauthorized",
+    ];
+    if KNOWN.iter().any(|target| walk.has(target)) {
+        walk.implied("authorization.directives", "enforce", why);
+    }
+}
+
 pub(super) fn put(walk: &mut Walk<'_>, path: &[String], node: &Node, tokens: Tokens) {
     walk.put(path, "authentication.router.jwt", tokens.jwt, STRICTER);
+    if walk.format == Format::Grafbase {
+        walk.note("tokens have no time after their end but `clock_skew`");
+    }
     let list = match walk.format {
         Format::Hive => "jwks_providers",
         _ => "jwks",
@@ -284,16 +301,23 @@ pub(super) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Some(Value::List(sets)) = at(node, "jwks").map(|sets| &sets.value) else {
         return;
     };
-    for (index, _) in sets
-        .iter()
-        .enumerate()
-        .filter(|(_, set)| at(set, REFRESH).is_some())
-    {
-        let from = ["jwks", &index.to_string(), REFRESH].map(str::to_owned);
-        let why = "a key set is fetched at once for a key that it does not have, at most twice in `refetch_interval`";
-        walk.not_needed(&[path, &from[..]].concat(), why);
+    let implied = [
+        (
+            REFRESH,
+            "a key set is fetched at once for a key that it does not have, at most twice in `refetch_interval`",
+        ),
+        (USE, "keys of any other use are left out"),
+    ];
+    for (index, set) in sets.iter().enumerate() {
+        for (key, why) in implied.iter().filter(|(key, _)| at(set, key).is_some()) {
+            let from = ["jwks", &index.to_string(), key].map(str::to_owned);
+            walk.not_needed(&[path, &from[..]].concat(), why);
+        }
     }
 }
+
+/// The uses of keys that are taken, of which only `sig` is taken here.
+const USE: &str = "allowed_use";
 
 /// Whether keys that are not in a set have it fetched, which they always do here.
 const REFRESH: &str = "refresh_unknown_kid";
@@ -345,16 +369,23 @@ fn set_of_cosmo(walk: &Walk<'_>, item: &Node) -> Result<Node, String> {
             "refresh_interval",
             "audiences",
             REFRESH,
+            USE,
         ],
     )? {
         let key = match key {
             REFRESH => continue,
+            USE if only_signatures(value) => continue,
+            USE => return Err("keys are for signatures (`sig`) here".to_owned()),
             "refresh_interval" => "poll_interval",
             key => key,
         };
         set(&mut found, key, value.clone());
     }
     key_set(walk, &found)
+}
+
+fn only_signatures(node: &Node) -> bool {
+    matches!(&node.value, Value::List(uses) if uses.iter().all(|word| scalar(word) == Some("sig")))
 }
 
 fn source_of_cosmo(walk: &Walk<'_>, item: &Node) -> Result<Node, String> {
