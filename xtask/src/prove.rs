@@ -56,6 +56,12 @@ const PROOFS: &[Proof] = &[
         "cargo build --locked --profile dist --package ogive-cli --features shipped",
         &[],
     ),
+    Proof {
+        name: "migrations",
+        command: "python3 oracle/migrate/run.py target/dist/ogive",
+        variables: &[],
+        needs: Some("redis-server"),
+    },
     proof(
         "dist: instructions and heap",
         "cargo run --quiet --profile dist --package ogive-icount -- check",
