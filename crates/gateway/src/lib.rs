@@ -21,6 +21,7 @@ pub mod charge;
 pub mod coprocessor;
 pub mod documents;
 pub mod execute;
+pub(crate) mod execution;
 pub mod explain;
 mod finish;
 pub mod gateway;

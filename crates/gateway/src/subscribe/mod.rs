@@ -38,9 +38,9 @@ use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 
 use crate::{
-    charge::OperationEstimate,
+    charge::{OperationCost, OperationEstimate},
     coprocessor::{kept::KeptRun, settings::CoprocessorState},
-    execute::locals,
+    execution::BoundOperation,
     gateway::{Gateway, Serving},
     operation::OperationRun,
     prepare::Prepared,
@@ -53,7 +53,7 @@ use crate::{
     subscribe::event_hooks::look_at_events,
     subscribe::format::EventBody,
     subscribe::owner::{Opener, expires_after, kept_apart},
-    subscribe::plan::{EventCosts, SourcePlan},
+    subscribe::plan::SourcePlan,
     subscribe::rates::EventRates,
     subscribe::run::SourceInput,
     subscribe::sources::Subscriber,
@@ -130,22 +130,16 @@ impl Gateway {
         }
         let hooks = self.hooks(run)?;
         let state = &serving.state;
-        let locals = locals(state, context.view(), &prepared, planned)?;
         let control = serving.options.demand_control.as_ref();
-        let costs = EventCosts::new((state, control), &prepared, planned, estimate, worker);
-        let asked = prepared.variables.values;
-        let variables = planned.binding.apply(asked.clone());
-        let authorization = &state.options.authorization;
-        let granted = authorization.granted(&planned.plan, &variables, context.claims())?;
+        let charged = OperationCost::open(control, &prepared, estimate);
+        let asked = prepared.variables.values.clone();
+        let bound = BoundOperation::new(state, prepared, planned, context, worker)?;
         let plan = SourcePlan {
             state: Arc::clone(state),
-            operation: prepared.operation,
             planned: Arc::clone(planned),
+            bound: bound.into_owned(),
             asked,
-            variables,
-            granted,
-            locals,
-            costs,
+            charged,
             rates: EventRates::of(&serving.options),
             hooks: serving
                 .coprocessor
@@ -157,7 +151,7 @@ impl Gateway {
         // Before anybody finds the source: whoever joins one has nothing to keep.
         let held = self
             .source_memory
-            .hold(&plan.operation, plan.variable_bytes())?;
+            .hold(&plan.bound.operation, plan.variable_bytes())?;
         let key = options.shared.then(|| plan.key(context, worker));
         let place = self.sources.places.take(
             serving.options.counted(context.client()),

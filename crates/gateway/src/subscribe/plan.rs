@@ -7,25 +7,24 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use bytes::Bytes;
-use ogive_execute::{ExecuteInput, ExecuteOptions, ExecuteOutput, SubgraphRequest, source_request};
-use ogive_plan::{Fetch, Granted, OperationKind, OutputCosts, Plan};
+use ogive_execute::{ExecuteInput, ExecuteOutput, SubgraphRequest, source_request};
+use ogive_plan::{Fetch, Granted, OperationKind, Plan};
 use ogive_telemetry::Telemetry;
 use ogive_transport::{Endpoint, RequestTransport};
 
 use crate::{
-    charge::{ChargeOptions, OperationCost, OperationEstimate, charge, charge_plan, output_costs},
+    charge::{OperationCost, charge, charge_plan},
     coprocessor::{
         loaded_hooks::LoadedHooks,
         settings::{CoprocessorStages, CoprocessorState},
     },
     documents::DocumentClient,
-    execute::{locals, operation_names},
+    execution::BoundOperation,
     gateway::{Gateway, Serving},
     plan::plan_fairly,
     prepare::{Means, Prepared, prepare_fairly},
     receive::GraphqlRequest,
-    schema::operation::{PlannedOperation, PreparedOperation},
+    schema::operation::PlannedOperation,
     schema::state::SchemaState,
     shared::context::OperationContext,
     shared::json_value::JsonObject,
@@ -39,45 +38,18 @@ use crate::{
 /// A subscription under one schema.
 pub(crate) struct SourcePlan {
     pub(crate) state: Arc<SchemaState>,
-    pub(crate) operation: Arc<PreparedOperation>,
     pub(crate) planned: Arc<PlannedOperation>,
-    /// Of the client.
+    pub(crate) bound: BoundOperation<'static>,
+    /// Values of the client's variables.
     pub(crate) asked: Vec<Option<Box<str>>>,
-    /// Of the plan.
-    pub(crate) variables: Vec<Option<Box<str>>>,
-    pub(crate) granted: Granted,
-    pub(crate) locals: Vec<Bytes>,
-    /// What its events cost, if anybody asks.
-    pub(crate) costs: Option<EventCosts>,
+    /// What each event is charged against, if what answers cost is counted.
+    pub(crate) charged: Option<OperationCost>,
     /// What its events take from, if there are rates of subgraphs.
     pub(crate) rates: Option<EventRates>,
     /// The stages that its events pass, if anybody looks at them.
     pub(crate) hooks: Option<Arc<CoprocessorStages>>,
     /// By which it was let in.
     pub(crate) loaded: Arc<LoadedHooks>,
-}
-
-/// What the events of a subscription cost.
-pub(crate) struct EventCosts {
-    costs: OutputCosts,
-    charged: Option<OperationCost>,
-}
-
-impl EventCosts {
-    pub(crate) fn new(
-        (state, options): (&SchemaState, Option<&ChargeOptions>),
-        prepared: &Prepared,
-        planned: &PlannedOperation,
-        estimate: Option<OperationEstimate>,
-        worker: &WorkerState,
-    ) -> Option<EventCosts> {
-        let operation = (&*prepared.operation, &prepared.variables);
-        let costs = output_costs(state, operation, planned, worker)?;
-        Some(EventCosts {
-            costs: costs.into_owned(),
-            charged: OperationCost::open(options, prepared, estimate),
-        })
-    }
 }
 
 /// What a source works by from now on.
@@ -99,29 +71,15 @@ fn bytes_of(variables: &[Option<Box<str>>]) -> usize {
 impl SourcePlan {
     /// Bytes that variables take while the source runs, about.
     pub(crate) fn variable_bytes(&self) -> usize {
-        bytes_of(&self.asked) + COPIES * bytes_of(&self.variables)
+        bytes_of(&self.asked) + COPIES * bytes_of(&self.bound.variables)
     }
-    pub(crate) fn execute_input(&self) -> ExecuteInput<'_> {
-        let options = &self.state.options;
-        ExecuteInput {
-            variables: &self.variables,
-            granted: &self.granted,
-            locals: &self.locals,
-            limits: options.execute,
-            options: ExecuteOptions {
-                trace: false,
-                prefetch: false,
-                ..options.tell
-            },
-            error_extensions: &options.error_extensions,
-            operation_names: operation_names(&self.state, &self.operation),
-            costs: self.costs.as_ref().map(|costs| &costs.costs),
-        }
+    /// What the executor needs for one event. `traces`: whether it gives the fetches with their bodies.
+    pub(crate) fn input(&self, traces: bool) -> ExecuteInput<'_> {
+        self.bound.input(&self.state, traces, false)
     }
     /// Counts what an event did cost.
     pub(crate) fn settle(&self, telemetry: &Telemetry, output: &ExecuteOutput) {
-        let charged = self.costs.as_ref().and_then(|costs| costs.charged);
-        if let Some((charged, actual)) = charged.zip(output.cost) {
+        if let Some((charged, actual)) = self.charged.zip(output.cost) {
             charged.settle_sent(telemetry, actual);
         }
     }
@@ -135,7 +93,7 @@ impl SourcePlan {
     }
     /// What the source is asked, and where it is; `None` if nothing may be asked.
     pub(crate) fn source(&self) -> Option<(SubgraphRequest, &Endpoint)> {
-        let request = source_request(&self.planned.plan, &self.execute_input())?;
+        let request = source_request(&self.planned.plan, &self.input(false))?;
         let endpoint = self.state.endpoints.get(request.subgraph as usize)?;
         Some((request, endpoint))
     }
@@ -156,19 +114,18 @@ impl SourcePlan {
         let endpoints = &self.state.endpoints;
         let headers = context.headers_to_send();
         let transport = RequestTransport::new(&worker.client, endpoints, headers, None);
-        let caller = OperationCaller::new(context, &self.operation);
+        let caller = OperationCaller::new(context, &self.bound.operation);
         let transport = transport.asked_by(Some(&caller));
         Some(SourceKey {
             state: std::ptr::from_ref(&*self.state) as usize,
             form: Arc::clone(self.planned.slot.key()),
-            variables: self.variables.clone(),
-            granted: self.granted.clone(),
-            locals: self.locals.clone(),
-            name: operation_names(&self.state, &self.operation)
-                .map(|names| names.operation().into()),
+            variables: self.bound.variables.clone(),
+            granted: self.bound.granted.clone(),
+            locals: self.bound.locals.clone(),
+            name: (self.bound.names(&self.state)).map(|names| names.operation().into()),
             identities: identities(&self.planned.plan, &transport)?,
             rates: self.rates.as_ref().map_or_else(Vec::new, |rates| {
-                rates.values(self.asked_by_events(), context, &self.operation)
+                rates.values(self.asked_by_events(), context, &self.bound.operation)
             }),
         })
     }
@@ -182,7 +139,7 @@ impl SourcePlan {
         worker: &WorkerState,
     ) -> Option<Migrated> {
         let state = &serving.state;
-        let text = self.operation.document.source();
+        let text = self.bound.operation.document.source();
         serving.options.subscription.as_ref()?;
         let client = DocumentClient {
             headers: &opener.headers,
@@ -219,18 +176,21 @@ impl SourcePlan {
         if let Some(control) = &serving.options.demand_control {
             charge_plan(control, state, (&prepared, &planned), worker, &context).ok()?;
         }
-        let options = serving.options.demand_control.as_ref();
-        let costs = EventCosts::new((state, options), &prepared, &planned, estimate, worker);
-        let rates = EventRates::of(&serving.options);
-        let mut migrated = self.by(state, prepared, planned, (costs, rates))?;
-        // Equal ones, so that nothing keeps the others.
-        migrated.plan.loaded = Arc::clone(&serving.options.hooks);
-        Some(migrated)
+        let control = serving.options.demand_control.as_ref();
+        let charged = OperationCost::open(control, &prepared, estimate);
+        let migrated = self.by(serving, prepared, planned, worker)?;
+        Some(Migrated {
+            plan: SourcePlan {
+                charged,
+                ..migrated.plan
+            },
+            ..migrated
+        })
     }
 
     /// The request of the client, once more.
     fn request(&self) -> GraphqlRequest {
-        let (document, definition) = (&self.operation.document, &self.operation.definition);
+        let (document, definition) = (&self.bound.operation.document, &self.bound.operation.definition);
         let mut variables = String::new();
         let defined = document[definition.variables].iter();
         for (variable, value) in defined.zip(&self.asked) {
@@ -255,11 +215,12 @@ impl SourcePlan {
     /// The same by another plan, if the source would be asked the same.
     fn by(
         &self,
-        state: &Arc<SchemaState>,
+        serving: &Serving,
         prepared: Prepared,
         planned: Arc<PlannedOperation>,
-        (costs, rates): (Option<EventCosts>, Option<EventRates>),
+        worker: &WorkerState,
     ) -> Option<Migrated> {
+        let state = &serving.state;
         // What introspection shows depends on the caller.
         if planned.plan.locals > 0 && state.views.is_some() {
             return None;
@@ -269,18 +230,20 @@ impl SourcePlan {
         if options.reject && granted != Granted::everything(&planned.plan) {
             return None;
         }
+        let asked = prepared.variables.values.clone();
+        let bound = BoundOperation::ungranted(state, prepared, &planned, None, worker).ok()?;
+        let mut bound = bound.into_owned();
+        bound.granted = granted;
         let plan = SourcePlan {
-            locals: locals(state, None, &prepared, &planned).ok()?,
-            variables: planned.binding.apply(prepared.variables.values.clone()),
-            asked: prepared.variables.values,
-            operation: prepared.operation,
             state: Arc::clone(state),
+            bound,
             planned,
-            granted,
-            costs,
-            rates,
+            asked,
+            charged: None,
+            rates: EventRates::of(&serving.options),
             hooks: self.hooks.clone(),
-            loaded: Arc::clone(&self.loaded),
+            // Equal ones, so that nothing keeps the others.
+            loaded: Arc::clone(&serving.options.hooks),
         };
         let ((before, was_at), (now, is_at)) = (self.source()?, plan.source()?);
         if before.body != now.body || !was_at.has_same_events(is_at, &now.body) {
@@ -298,7 +261,7 @@ impl SourcePlan {
         let mut met = Vec::new();
         for (number, requirement) in (0..).zip(&plan.requirements) {
             let before = known.iter().position(|known| known == requirement)?;
-            met.extend(self.granted.contains(before as u32).then_some(number));
+            met.extend(self.bound.granted.contains(before as u32).then_some(number));
         }
         Some(met.into_iter().collect())
     }

@@ -29,6 +29,7 @@ use tokio::{
 };
 
 use crate::{
+    execution::Execution,
     gateway::Gateway,
     shared::error::no_memory,
     shared::failures::Telling,
@@ -112,7 +113,7 @@ impl SourceInput {
             error_rules: plan.state.options.error_rules(),
             telling,
         };
-        let input = plan.execute_input();
+        let input = plan.input(false);
         let output = answer_event(&plan.planned.plan, input, &transport, event)?;
         plan.settle(&self.gateway.telemetry, &output);
         Some(Response {
@@ -132,19 +133,11 @@ impl SourceInput {
         match at_once.and_then(|event| self.respond_now(plan, telling, event)) {
             Some(response) => response,
             // In a box: most of the time there is none.
-            None => Box::pin(self.respond(plan, opener, telling, event)).await,
+            None => Box::pin(self.respond(plan, opener, event)).await,
         }
     }
-    /// The same, as a request of its own: it has its own time and its own part of the memory.
-    async fn respond(
-        &self,
-        plan: &SourcePlan,
-        opener: &Opener,
-        telling: &Telling<'_>,
-        event: Event,
-    ) -> Response {
-        let options = &plan.state.options;
-        let deadline = Instant::now() + options.request_timeout;
+    /// Executes an event as a request of its own: it has its own time and its own part of the memory.
+    async fn respond(&self, plan: &SourcePlan, opener: &Opener, event: Event) -> Response {
         let memory = self.worker.reserve(&self.gateway.memory);
         let held = event.as_ref().map_or(0, |response| response.body.len());
         if memory.grow(held).is_err() {
@@ -154,40 +147,32 @@ impl SourceInput {
             };
         }
         let answered = event.as_ref().ok().map(|response| response.body.clone());
-        let (client, endpoints) = (&self.worker.client, &plan.state.endpoints);
-        let context = opener.context().told_to(&self.gateway.telemetry);
-        let caller = OperationCaller::new(&context, &plan.operation);
-        let headers = &opener.headers;
-        // In boxes, because most sources have none.
-        let record = self.gateway.telemetry.begin_event(plan.subgraph());
+        let (telemetry, operation) = (&self.gateway.telemetry, &plan.bound.operation);
+        let context = opener.context().told_to(telemetry).counted_in(&memory);
+        // Boxed: keeps the common future small.
+        let record = telemetry.begin_event(plan.subgraph());
         let record = record.map(Box::new);
         let serving = record.as_ref().map(|_| self.gateway.serving.load_full());
         let watch = record.as_deref().zip(serving.as_ref());
         let watch = watch.map(|(record, serving)| {
             let watch = Watch::new(record, &serving.options.observe);
-            Box::new(watch.of_event(plan.operation.name()))
+            Box::new(watch.of_event(operation.name()))
         });
         let planned = &plan.planned;
         let observer = self.worker.observer();
         let now = plan.rates.is_some();
         let now = now.then(|| self.gateway.serving.load_full());
         let shared = now.as_ref().and_then(|now| now.shared.as_deref());
-        let asked = (&context, &plan.operation);
         let rates = plan.rates.as_ref();
-        let rates = rates.map(|rates| rates.admission(&self.gateway, shared, asked));
+        let rates =
+            rates.map(|rates| rates.admission(&self.gateway, shared, (&context, operation)));
         let output = {
-            let transport = RequestTransport::new(client, endpoints, headers, Some(deadline))
-                .asked_by(Some(&caller))
-                .rewritten_by(options.error_rules())
-                .observed_by(watch.as_deref().and_then(StageObserver::requests))
-                .within(options.request_memory.ceiling)
-                .admitted_by(rates.as_ref().map(|rates| rates as &dyn FetchAdmission))
-                .reporting_to(Some(telling as &dyn Reporter))
-                .counted_in(Some(&memory), held);
-            let mut input = plan.execute_input();
-            input.options.trace = observer.is_some_and(StageObserver::wants_fetches);
-            let executing = pin!(execute_event(&planned.plan, input, &transport, event));
-            executing.await
+            let execution = Execution::new(&plan.state, operation, &context, &self.worker);
+            let requests = watch.as_deref().and_then(StageObserver::requests);
+            let admission = rates.as_ref().map(|rates| rates as &dyn FetchAdmission);
+            let transport = execution.transport(requests, admission, held);
+            let input = plan.input(observer.is_some_and(StageObserver::wants_fetches));
+            pin!(execute_event(&planned.plan, input, &transport, event)).await
         };
         if let Some(observer) = observer {
             observer.passed(&StageEvent::Event(planned, &output));
@@ -195,7 +180,7 @@ impl SourceInput {
         plan.settle(&self.gateway.telemetry, &output);
         if let (Some(watch), Some(record)) = (watch, &record) {
             watch.passed(&StageEvent::Execute(planned, &output));
-            watch.finish(&context, Answer::Whole, endpoints);
+            watch.finish(&context, Answer::Whole, &plan.state.endpoints);
             record.finish(200, output.body.len() as u64);
         }
         let was_refused = |body: Bytes| output.errors_total > 0 && !has_data(&body);
@@ -266,7 +251,7 @@ async fn serve(
     let context = input.opener.context().told_to(&gateway.telemetry);
     let mut renewed: Option<Opener> = None;
     // The plan may become another one, and the operation stays what it is.
-    let operation = Arc::clone(&plan.operation);
+    let operation = Arc::clone(&plan.bound.operation);
     let telling = Telling {
         telemetry: &gateway.telemetry,
         observer: None,
@@ -276,7 +261,7 @@ async fn serve(
     let Some((request, endpoint)) = plan.lasting_source() else {
         // Nothing may be asked: the response says why.
         let nothing = Err(no_events());
-        let response = Box::pin(input.respond(&plan, opener, &telling, nothing)).await;
+        let response = Box::pin(input.respond(&plan, opener, nothing)).await;
         return StreamEnd::Failed(response.json);
     };
     let headers = &input.opener.headers;
@@ -333,7 +318,7 @@ async fn serve(
             Turn::Retire => retiring.end_some(running),
             Turn::Opened(Ok(opened)) => (opening, events) = (None, Some(opened)),
             Turn::Opened(Err(error)) => {
-                let response = input.respond(&plan, opener, &telling, Err(error));
+                let response = input.respond(&plan, opener, Err(error));
                 return StreamEnd::Failed(Box::pin(response).await.json);
             }
             Turn::Event(None) => return StreamEnd::Complete,
