@@ -20,85 +20,85 @@ use crate::{
     schema::operation::{PlannedOperation, PreparedOperation},
     schema::plan_cache::{PlanSlot, PlanSource, SharedPlan, Tier},
     schema::state::SchemaState,
-    shared::error::{RequestError, queue_full},
+    shared::error::RequestError,
     shared::observe_options::ObserveOptions,
-    shared::offload::{LIGHT_OPERATION, Offload, PlanPermit, QueueFull},
+    shared::offload::{LIGHT_OPERATION, Offload, PlanPermit},
     shared::operation_values::{OperationValues, RequestValues},
 };
 
-/// The plan of a prepared operation without any override label on, and where it came from.
-pub async fn plan(
-    state: &SchemaState,
-    entry: &PreparedOperation,
-) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    plan_with(state, entry, BitSet::new()).await
-}
+/// A plan, and where it came from.
+type Found = (Arc<PlannedOperation>, PlanSource);
 
-/// The plan of a prepared operation for a request with these headers: they may decide about override labels.
-pub async fn plan_for(
-    state: &SchemaState,
-    entry: &PreparedOperation,
-    headers: &HeaderMap,
-) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    let on = if entry.labels.is_empty() {
-        BitSet::new()
-    } else {
-        let asked = RequestValues {
-            headers,
-            caller: None,
-            client: None,
-            observe: &ObserveOptions::default(),
-        };
-        state.labels.on(&entry.labels, headers, &asked)
-    };
-    plan_with(state, entry, on).await
-}
-
-/// The same, where whatever may take long is done on other threads, with the permit of the operation if it has one.
+/// The plan of an operation for a request. What may take long is done on other threads, with the permit of the operation
+/// if it has one.
 pub(crate) async fn plan_fairly(
     state: &Arc<SchemaState>,
     asked: &OperationValues<'_>,
     means: Means<'_>,
     permit: Option<PlanPermit>,
-) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
+) -> Result<Found, RequestError> {
     let entry = asked.operation;
     let on = if entry.labels.is_empty() {
         BitSet::new()
     } else {
         state.labels.on(&entry.labels, asked.context.headers, asked)
     };
-    match known(state, entry, &on) {
+    match (Planning { state, entry, on: &on }).known() {
         Some(known) => Ok(known),
-        // In a box, because it takes much room, and room is moved with every request.
-        None => Box::pin(plan_anew(state, entry, on, means, permit)).await,
+        // Boxed: keeps the common future small.
+        None => Box::pin(plan_unknown(state, entry, on, means, permit)).await,
     }
 }
 
-async fn plan_anew(
+/// The plan of an operation for a request with these headers, of whose caller nothing is known: headers may decide about
+/// override labels. A plan that is not known is made on other threads.
+pub async fn plan_for(
+    state: &Arc<SchemaState>,
+    entry: &Arc<PreparedOperation>,
+    headers: &HeaderMap,
+    offload: &Offload,
+) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
+    let asked = RequestValues {
+        headers,
+        caller: None,
+        client: None,
+        observe: &ObserveOptions::default(),
+    };
+    let on = state.labels.on(&entry.labels, headers, &asked);
+    match (Planning { state, entry, on: &on }).known() {
+        Some(known) => Ok(known),
+        None => plan_elsewhere(state, entry, on, offload).await,
+    }
+}
+
+/// The plan of an operation without any override label on. Waits for nobody: for commands, and for warming up.
+pub fn plan_now(
+    state: &SchemaState,
+    entry: &PreparedOperation,
+) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
+    let on = BitSet::new();
+    let planning = Planning { state, entry, on: &on };
+    planning.known().map_or_else(|| planning.run(true), Ok)
+}
+
+async fn plan_unknown(
     state: &Arc<SchemaState>,
     entry: &Arc<PreparedOperation>,
     on: BitSet,
     means: Means<'_>,
     permit: Option<PlanPermit>,
-) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    if permit.is_none() && is_light(&entry.operation) {
-        let light = || plan_light(state, entry, &on, false);
-        if let Some(planned) = means.share.spend(light) {
+) -> Result<Found, RequestError> {
+    if permit.is_none() {
+        let light = || Planning { state, entry, on: &on }.run(false);
+        if let Some(planned) = means.spend(is_light(&entry.operation), light) {
             return planned;
         }
     }
-    let offload = means.offload;
-    let _permit = match permit {
-        Some(permit) => permit,
-        None => offload
-            .plan_permit()
-            .await
-            .map_err(|QueueFull| queue_full())?,
-    };
+    let _permit = means.permit(permit).await?;
     // The canonical form is another operation, and a search looks at several plans.
     let searched = entry.heap_bytes() * SEARCHED;
     means.memory.grow(searched)?;
-    let planned = plan_elsewhere(state, entry, on, offload).await;
+    let planned = plan_elsewhere(state, entry, on, means.offload).await;
     means.memory.shrink(searched);
     let (planned, source) = planned?;
     if source == PlanSource::Planner {
@@ -111,40 +111,26 @@ async fn plan_anew(
 /// How many times as much as an operation the search for its plan takes, about.
 const SEARCHED: usize = 4;
 
-/// An operation on the calling thread. Others that make the same plan are not waited for. `keep`: even if it comes for the
-/// first time.
-fn plan_light(
-    state: &SchemaState,
-    entry: &PreparedOperation,
-    on: &BitSet,
-    keep: bool,
-) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    let form = canonical(&state.supergraph, &state.compared, &entry.operation);
-    let key = state.labels.write_key(on, form.key);
-    let make = || make(state, &form.operation, on);
-    let (slot, source) = state.plans.get_or_make_now(key, keep, make)?;
-    let planned = settle(state, entry, on, Arc::clone(&slot), form.binding, source);
-    offer(state, &slot, form.operation, on);
-    Ok((planned, source))
-}
-
+/// Plans on other threads. While one request makes a plan, others that need it wait.
 async fn plan_elsewhere(
     state: &Arc<SchemaState>,
     entry: &Arc<PreparedOperation>,
     on: BitSet,
     offload: &Offload,
-) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    let (shared_state, shared_entry) = (Arc::clone(state), Arc::clone(entry));
-    let form = offload.run(move || {
-        let state = &*shared_state;
-        canonical(&state.supergraph, &state.compared, &shared_entry.operation)
-    });
+) -> Result<Found, RequestError> {
+    let shared = (Arc::clone(state), Arc::clone(entry), on);
+    let (form, on) = offload
+        .run(move || {
+            let (state, entry, on) = shared;
+            let (state, entry) = (&*state, &*entry);
+            (Planning { state, entry, on: &on }.form(), on)
+        })
+        .await;
     let Canonical {
         key,
         operation,
         binding,
-    } = form.await;
-    let key = state.labels.write_key(&on, key);
+    } = form;
     // Goes to the other thread and comes back.
     let mut operation = Some(operation);
     let make = async || {
@@ -157,18 +143,82 @@ async fn plan_elsewhere(
         made
     };
     let (slot, source) = state.plans.get_or_make(key, make).await?;
-    let planned = settle(state, entry, &on, Arc::clone(&slot), binding, source);
-    if let Some(operation) = operation {
-        offer(state, &slot, operation, &on);
-    }
-    Ok((planned, source))
+    let planning = Planning { state, entry, on: &on };
+    Ok(planning.keep(slot, source, binding, operation))
 }
 
-/// Has a new plan looked at again, if it is kept and that is wanted.
-fn offer(state: &SchemaState, slot: &Arc<PlanSlot>, operation: Operation, on: &BitSet) {
-    if state.plans.holds(slot) {
+/// An operation for which a plan is wanted, and the override labels that are on.
+struct Planning<'a> {
+    state: &'a SchemaState,
+    entry: &'a PreparedOperation,
+    on: &'a BitSet,
+}
+
+impl Planning<'_> {
+    /// The plan, if the operation brings it along.
+    fn known(&self) -> Option<Found> {
+        let Planning { state, entry, on } = *self;
+        let mut planned = entry.known(on)?;
+        if !planned.slot.holds(&planned.shared) {
+            planned = entry.keep(on, planned.renewed());
+        }
         let epoch = state.feedback.number();
-        state.refinement.offer(slot, operation, on, epoch);
+        if planned.shared.epoch != epoch && state.refinement.wants(&planned.slot, epoch) {
+            let form = self.form();
+            let refinement = &state.refinement;
+            refinement.offer(&planned.slot, form.operation, on, epoch);
+        }
+        let source = match planned.shared.tier {
+            Tier::Bundle => PlanSource::Bundle,
+            _ => PlanSource::Cache,
+        };
+        state.plans.count(source);
+        Some((planned, source))
+    }
+    /// Plans on the calling thread. Others that make the plan are not waited for. `keep`: even if it comes for the first
+    /// time.
+    fn run(&self, keep: bool) -> Result<Found, RequestError> {
+        let Planning { state, on, .. } = *self;
+        let Canonical {
+            key,
+            operation,
+            binding,
+        } = self.form();
+        let make = || make(state, &operation, on);
+        let (slot, source) = state.plans.get_or_make_now(key, keep, make)?;
+        Ok(self.keep(slot, source, binding, Some(operation)))
+    }
+    /// The canonical form, with a key under these labels.
+    fn form(&self) -> Canonical {
+        let Planning { state, entry, on } = *self;
+        let form = canonical(&state.supergraph, &state.compared, &entry.operation);
+        Canonical {
+            key: state.labels.write_key(on, form.key),
+            ..form
+        }
+    }
+    /// Keeps a plan with its operation, and has a new one looked at again if it is kept and that is wanted: only now, so that
+    /// the first request has the first plan.
+    fn keep(
+        &self,
+        slot: Arc<PlanSlot>,
+        source: PlanSource,
+        binding: Binding,
+        operation: Option<Operation>,
+    ) -> Found {
+        let Planning { state, entry, on } = *self;
+        state.plans.count(source);
+        let planned = entry.keep(on, PlannedOperation::new(Arc::clone(&slot), binding));
+        tracing::debug!(
+            plan.source = source.as_str(),
+            fetches = planned.plan.fetches.len(),
+            "planned"
+        );
+        if let Some(operation) = operation.filter(|_| state.plans.holds(&slot)) {
+            let epoch = state.feedback.number();
+            state.refinement.offer(&slot, operation, on, epoch);
+        }
+        (planned, source)
     }
 }
 
@@ -177,65 +227,6 @@ fn is_light(operation: &Operation) -> bool {
     let sets = operation.selection_sets.as_slice().iter();
     let weights = sets.map(|set| set.fields.len() * set.possible.len().max(1));
     weights.sum::<usize>() <= LIGHT_OPERATION
-}
-
-/// The plan with some override labels on.
-async fn plan_with(
-    state: &SchemaState,
-    entry: &PreparedOperation,
-    on: BitSet,
-) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    if let Some(known) = known(state, entry, &on) {
-        return Ok(known);
-    }
-    let form = canonical(&state.supergraph, &state.compared, &entry.operation);
-    let Canonical {
-        key,
-        operation,
-        binding,
-    } = form;
-    let key = state.labels.write_key(&on, key);
-    let make = async || make(state, &operation, &on);
-    let (slot, source) = state.plans.get_or_make(key, make).await?;
-    let planned = settle(state, entry, &on, Arc::clone(&slot), binding, source);
-    // Only now, so that the first request has the first plan.
-    offer(state, &slot, operation, &on);
-    Ok((planned, source))
-}
-
-/// [`plan`] without waiting for anybody, for commands and for warming up.
-pub fn plan_now(
-    state: &SchemaState,
-    entry: &PreparedOperation,
-) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
-    let on = BitSet::new();
-    match known(state, entry, &on) {
-        Some(known) => Ok(known),
-        None => plan_light(state, entry, &on, true),
-    }
-}
-
-fn known(
-    state: &SchemaState,
-    entry: &PreparedOperation,
-    on: &BitSet,
-) -> Option<(Arc<PlannedOperation>, PlanSource)> {
-    let mut planned = entry.known(on)?;
-    if !planned.slot.holds(&planned.shared) {
-        planned = entry.keep(on, planned.renewed());
-    }
-    let epoch = state.feedback.number();
-    if planned.shared.epoch != epoch && state.refinement.wants(&planned.slot, epoch) {
-        let form = canonical(&state.supergraph, &state.compared, &entry.operation);
-        let refinement = &state.refinement;
-        refinement.offer(&planned.slot, form.operation, on, epoch);
-    }
-    let source = match planned.shared.tier {
-        Tier::Bundle => PlanSource::Bundle,
-        _ => PlanSource::Cache,
-    };
-    state.plans.count(source);
-    Some((planned, source))
 }
 
 /// Runs the planner on a canonical operation.
@@ -271,22 +262,4 @@ fn make(
     // Here, because this may be a thread that keeps nobody waiting.
     shared.heap_bytes();
     Ok(shared)
-}
-
-fn settle(
-    state: &SchemaState,
-    entry: &PreparedOperation,
-    on: &BitSet,
-    slot: Arc<PlanSlot>,
-    binding: Binding,
-    source: PlanSource,
-) -> Arc<PlannedOperation> {
-    state.plans.count(source);
-    let planned = entry.keep(on, PlannedOperation::new(slot, binding));
-    tracing::debug!(
-        plan.source = source.as_str(),
-        fetches = planned.plan.fetches.len(),
-        "planned"
-    );
-    planned
 }

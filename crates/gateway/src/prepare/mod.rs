@@ -22,7 +22,7 @@ use crate::{
     schema::labels::labels_of,
     schema::operation::{Delivery, PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
     schema::state::SchemaState,
-    shared::error::{RequestError, internal, no_subscriptions, queue_full},
+    shared::error::{RequestError, no_subscriptions, queue_full},
     shared::offload::{LIGHT_BODY, LIGHT_DOCUMENT, Offload, PlanPermit, QueueFull, Share},
 };
 
@@ -51,11 +51,7 @@ pub fn prepare(
     request: &GraphqlRequest,
     memory: &Reservation,
 ) -> Result<Prepared, RequestError> {
-    let name = request.operation_name.as_deref();
-    let found = state
-        .operations
-        .get(&request.query, name, request.delivery());
-    prepare_with(state, request, found, memory)
+    prepare_with(state, request, known(state, request), memory)
 }
 
 /// Where work is done, and what counts the memory it takes.
@@ -67,7 +63,21 @@ pub(crate) struct Means<'a> {
     pub(crate) memory: &'a Reservation,
 }
 
-/// The same, where whatever may take long is done on other threads. The variables of the request are gone afterwards. An
+impl Means<'_> {
+    /// Does work on the worker if it is light and the worker has time for it.
+    pub(crate) fn spend<T>(self, is_light: bool, work: impl FnOnce() -> T) -> Option<T> {
+        is_light.then(|| self.share.spend(work)).flatten()
+    }
+    /// Waits for the permit that an operation that is not known needs on other threads, unless it has one.
+    pub(crate) async fn permit(self, own: Option<PlanPermit>) -> Result<PlanPermit, RequestError> {
+        match own {
+            Some(permit) => Ok(permit),
+            None => (self.offload.plan_permit().await).map_err(|QueueFull| queue_full()),
+        }
+    }
+}
+
+/// Prepares a request. What may take long is done on other threads. The variables of the request are gone afterwards. An
 /// operation that is not known may come with its permit, which it keeps until it is planned.
 pub(crate) async fn prepare_fairly(
     state: &Arc<SchemaState>,
@@ -76,21 +86,17 @@ pub(crate) async fn prepare_fairly(
 ) -> Result<(Prepared, Option<PlanPermit>), RequestError> {
     // Looking up a document reads all of it, so that of a large request is looked up elsewhere, too.
     if request.bytes as usize <= LIGHT_BODY {
-        let name = request.operation_name.as_deref();
-        let operations = &state.operations;
-        let found = operations.get(&request.query, name, request.delivery());
+        let found = known(state, request);
         if found.is_some() {
             let prepared = prepare_with(state, request, found, means.memory)?;
             return Ok((prepared, None));
         }
         let light = || prepare_with(state, request, None, means.memory);
-        if is_light(&request.query)
-            && let Some(prepared) = means.share.spend(light)
-        {
+        if let Some(prepared) = means.spend(is_light(&request.query), light) {
             return Ok((prepared?, None));
         }
     }
-    // In a box, because it takes much room, and room is moved with every request.
+    // Boxed: keeps the common future small.
     Box::pin(prepare_elsewhere(state, request, means)).await
 }
 
@@ -99,52 +105,45 @@ async fn prepare_elsewhere(
     request: &mut GraphqlRequest,
     means: Means<'_>,
 ) -> Result<(Prepared, Option<PlanPermit>), RequestError> {
-    if request.bytes as usize > LIGHT_BODY
-        && let Some(prepared) = elsewhere(state, request, means, Lookup::Only).await
-    {
-        return Ok((prepared?, None));
+    if request.bytes as usize > LIGHT_BODY {
+        let only_known = |state: &_, request: &_, memory: &_| {
+            let found = known(state, request)?;
+            Some(prepare_with(state, request, Some(found), memory))
+        };
+        if let Some(prepared) = elsewhere(state, request, means, only_known).await {
+            return Ok((prepared?, None));
+        }
     }
-    let permit = means
-        .offload
-        .plan_permit()
-        .await
-        .map_err(|QueueFull| queue_full())?;
-    let prepared = elsewhere(state, request, means, Lookup::First).await;
-    let prepared = prepared.unwrap_or_else(|| Err(internal()))?;
+    let permit = means.permit(None).await?;
+    // Looked up once more: another request may have made it known while this one waited.
+    let prepared = elsewhere(state, request, means, prepare).await?;
     Ok((prepared, Some(permit)))
 }
 
-/// What to do with an operation that is not known.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lookup {
-    /// Nothing.
-    Only,
-    /// Make it known. Somebody else may have done so while this one waited.
-    First,
-}
-
-/// Prepares a request on another thread; `None` if its operation is not known and need not be.
-async fn elsewhere(
+/// Does work on a request on another thread; the request and the memory that the work takes come back with it.
+async fn elsewhere<T: Send + 'static>(
     state: &Arc<SchemaState>,
     request: &mut GraphqlRequest,
     means: Means<'_>,
-    lookup: Lookup,
-) -> Option<Result<Prepared, RequestError>> {
+    work: impl FnOnce(&SchemaState, &GraphqlRequest, &Reservation) -> T + Send + 'static,
+) -> T {
     let (state, moved) = (Arc::clone(state), std::mem::take(request));
     let memory = means.memory.beside();
     let work = means.offload.run(move || {
-        let name = moved.operation_name.as_deref();
-        let found = state.operations.get(&moved.query, name, moved.delivery());
-        let prepared = match (&found, lookup) {
-            (None, Lookup::Only) => None,
-            _ => Some(prepare_with(&state, &moved, found, &memory)),
-        };
-        (prepared, moved, memory)
+        let done = work(&state, &moved, &memory);
+        (done, moved, memory)
     });
-    let (prepared, moved, memory) = work.await;
+    let (done, moved, memory) = work.await;
     *request = moved;
     means.memory.absorb(memory);
-    prepared
+    done
+}
+
+/// The operation of a request, if it is known.
+fn known(state: &SchemaState, request: &GraphqlRequest) -> Option<Arc<PreparedOperation>> {
+    let name = request.operation_name.as_deref();
+    let operations = &state.operations;
+    operations.get(&request.query, name, request.delivery())
 }
 
 /// Whether a document takes no longer than handing it over would. Fragments multiply what a few bytes can ask for.

@@ -1,5 +1,7 @@
 //! Progressive overrides: which labels are on for a request, and that plans of different labels are told apart.
 
+use std::sync::{Arc, LazyLock};
+
 use http::{HeaderMap, HeaderValue};
 use ogive_gateway::{
     plan::{plan_for, plan_now},
@@ -7,13 +9,14 @@ use ogive_gateway::{
     schema::operation::Delivery,
     schema::plan_cache::PlanSource,
     schema::state::SchemaState,
+    shared::offload::Offload,
 };
 
 use crate::graph;
 
 /// The stock's number of a product and its price may come from the catalogue, too.
-fn state(yaml: &str) -> SchemaState {
-    graph::state(
+fn state(yaml: &str) -> Arc<SchemaState> {
+    Arc::new(graph::state(
         &[
             (
                 "override: String, usedOverridden",
@@ -29,7 +32,7 @@ fn state(yaml: &str) -> SchemaState {
             ),
         ],
         yaml,
-    )
+    ))
 }
 
 fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
@@ -41,17 +44,20 @@ fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
 
 const STOCK: &str = "{ product(id: 1) { name stock } }";
 
+static OFFLOAD: LazyLock<Offload> = LazyLock::new(Offload::default);
+
 /// Number of requests of the plan for a request, and where it came from.
-async fn requests(state: &SchemaState, text: &str, headers: &HeaderMap) -> (usize, PlanSource) {
+async fn requests(state: &Arc<SchemaState>, text: &str, headers: &HeaderMap) -> (usize, PlanSource) {
     let operation = match state.operations.get(text, None, Delivery::Whole) {
         Some(known) => known,
         None => {
-            let made = std::sync::Arc::new(prepare_operation(state, text, None).unwrap());
-            state.operations.insert(None, std::sync::Arc::clone(&made));
+            let made = Arc::new(prepare_operation(state, text, None).unwrap());
+            state.operations.insert(None, Arc::clone(&made));
             made
         }
     };
-    let (planned, source) = plan_for(state, &operation, headers).await.unwrap();
+    let planned = plan_for(state, &operation, headers, &OFFLOAD).await;
+    let (planned, source) = planned.unwrap();
     (planned.plan.fetches.len(), source)
 }
 

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use ogive_gateway::{
-    plan::{plan, plan_now},
+    plan::{plan_for, plan_now},
     prepare::prepare_operation,
     schema::canonical::canonical,
     schema::operation::PlannedOperation,
     schema::plan_cache::{PlanCounts, PlanSource},
     schema::state::SchemaState,
+    shared::offload::Offload,
 };
 
 use ogive_testbase::Rng;
@@ -278,7 +280,7 @@ fn other_literals_have_other_values_in_the_same_plan() {
 
 #[test]
 fn many_requests_at_a_time_run_the_planner_once() {
-    let state = state(&[], "");
+    let (state, offload) = (Arc::new(state(&[], "")), Offload::default());
     let documents: Vec<String> = (0..8)
         .map(|n| format!("{{ product(id: {n}) {{ name stock shipping }} }}"))
         .collect();
@@ -291,10 +293,11 @@ fn many_requests_at_a_time_run_the_planner_once() {
     std::thread::scope(|scope| {
         for document in &documents {
             scope.spawn(|| {
-                let operation = prepare_operation(&state, document, None).unwrap();
+                let operation = Arc::new(prepare_operation(&state, document, None).unwrap());
+                let headers = HeaderMap::new();
                 barrier.wait();
                 runtime()
-                    .block_on(plan(&state, &operation))
+                    .block_on(plan_for(&state, &operation, &headers, &offload))
                     .map(|_| ())
                     .unwrap_or_else(|_| panic!());
             });
