@@ -6,8 +6,9 @@ use ogive_base::Reservation;
 use ogive_server::ResponseBody;
 
 use crate::{
-    admit::not_acceptable,
+    admit::{Admit, rates::Admitted},
     gateway::{Gateway, Serving},
+    negotiate::not_acceptable,
     operation::{OperationInput, REQUEST_BYTES},
     receive::{
         GraphqlRequest,
@@ -58,7 +59,7 @@ impl Gateway {
             async move {
                 let answer = async {
                     let mut request = request?;
-                    let _admitted = self.admit_entry(&serving.options, context, at)?;
+                    let _admitted = admit_entry(&serving.pipeline.admit, context, at)?;
                     memory.grow(REQUEST_BYTES)?;
                     let input = OperationInput {
                         request: &mut request,
@@ -81,4 +82,34 @@ impl Gateway {
         response.body_mut().hold(memory);
         response
     }
+}
+
+/// Admits an entry of a batch: each of them costs as much as a request of its own. The first one was admitted with the
+/// request.
+fn admit_entry(
+    admit: &Admit,
+    context: RequestContext<'_>,
+    at: usize,
+) -> Result<Option<Admitted>, RequestError> {
+    if at == 0 {
+        return Ok(None);
+    }
+    // By what the client has sent, like the first one, whatever a coprocessor has made of it since.
+    let context = match context.coprocessor {
+        Some(run) => RequestContext {
+            parts: run.origin.0,
+            identity: run.origin.1,
+            ..context
+        },
+        None => context,
+    };
+    let admitted = admit.run(context).and_then(|mut admitted| {
+        admit.charge_caller(context, &mut admitted)?;
+        Ok(Some(admitted))
+    });
+    // A list is answered with one head, which says nothing of the rate of one entry.
+    admitted.map_err(|error| RequestError {
+        rate: None,
+        ..error
+    })
 }

@@ -8,6 +8,7 @@ use std::{
     future::Future,
     pin::{Pin, pin},
     rc::Rc,
+    sync::Arc,
 };
 
 use http::HeaderMap;
@@ -16,11 +17,17 @@ use ogive_execute::{
     ExecuteOutput, Transport as _,
     incremental::{IncrementalForm, IncrementalOutput, Payload, execute_incrementally},
 };
+use ogive_telemetry::{spans, stop_span};
 use ogive_transport::{Coalesced, FetchAdmission, Observer, RequestTransport, SharingScope};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::{
+    admit::{operation::RateSources, rates::Admission, subgraph_rates::FetchRates},
+    charge::OperationCost,
     execution::{BoundOperation, Execution, hook},
+    options::GatewayOptions,
+    pending_cost::PendingCost,
     prepare::Prepared,
     schema::feedback::Timed,
     schema::operation::PlannedOperation,
@@ -29,13 +36,65 @@ use crate::{
     shared::cost_transport::sender,
     shared::error::RequestError,
     shared::measured::{code, note},
+    shared::shared_state::SharedState,
+    shared::stage::Stage,
     shared::stage_observer::StageObserver,
     shared::worker::{Executed, OperationKey, WorkerState},
+    usage::UsedOperation,
 };
+
+/// Runs the plan of an operation, and settles what it did cost.
+#[derive(Debug)]
+pub(crate) struct Execute {
+    pub(crate) state: Arc<SchemaState>,
+    pub(crate) options: Arc<GatewayOptions>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) shared: Option<Arc<SharedState>>,
+}
+
+impl Stage for Execute {
+    const NAME: &'static str = "execute";
+    const DOES: &'static str =
+        "ask the subgraphs, hide what the caller may not see, write the answer";
+}
+
+impl Execute {
+    pub(crate) async fn run(
+        &self,
+        context: &OperationContext<'_>,
+        worker: &WorkerState,
+        (prepared, planned): (Prepared, &PlannedOperation),
+        pending: Option<Box<PendingCost>>,
+    ) -> Result<ExecuteOutput, RequestError> {
+        let has_rates = self.options.subgraph_rates.is_some();
+        let operation = has_rates.then(|| Arc::clone(&prepared.operation));
+        let sources = RateSources {
+            admission: &self.admission,
+            shared: self.shared.as_deref(),
+        };
+        let rates = operation
+            .as_ref()
+            .and_then(|operation| FetchRates::of(sources, &self.options, context, operation));
+        let rates = rates.map(Box::new);
+        let admission = rates.as_deref().map(|rates| rates as &dyn FetchAdmission);
+        let means = (worker, admission);
+        let output = pin!(execute(&self.state, prepared, planned, context, means))
+            .instrument(stop_span!(spans::EXECUTE))
+            .await;
+        context.count_exceeded(context.exceeded().iter());
+        let output = output?;
+        if let Some(pending) = pending {
+            let unused = OperationCost::settle(pending.cost, context, &output)?;
+            let unused = pending.taken.settle(unused, &self.admission);
+            UsedOperation::finish(pending.used, output.errors, unused);
+        }
+        Ok(output)
+    }
+}
 
 /// Runs a plan. Fails only if introspection alone would fill a whole response, or if files cannot be passed on and no
 /// subgraph has answered anything; everything that goes wrong with a subgraph is part of the output.
-pub async fn execute(
+async fn execute(
     state: &SchemaState,
     prepared: Prepared,
     planned: &PlannedOperation,
@@ -53,10 +112,8 @@ pub async fn execute(
     let held = held(&prepared);
     let bound = BoundOperation::new(state, prepared, planned, context, worker)?;
     let execution = Execution::new(state, &bound.operation, context, worker);
-    let (transport, deadline) = (
-        execution.transport(observer, admission, held),
-        execution.deadline,
-    );
+    let transport = execution.transport(observer, admission, held);
+    let deadline = execution.deadline;
     let (variables, uploads) = (&bound.variables, context.uploads());
     if let Some(entry) = uploads {
         entry.plan(&planned.plan, variables);

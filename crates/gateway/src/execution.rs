@@ -51,8 +51,7 @@ impl<'p> BoundOperation<'p> {
     ) -> Result<Self, RequestError> {
         let mut bound = Self::ungranted(state, prepared, planned, context.view(), worker)?;
         let authorization = &state.options.authorization;
-        bound.granted =
-            authorization.granted(&planned.plan, &bound.variables, context.claims())?;
+        bound.granted = authorization.granted(&planned.plan, &bound.variables, context.claims())?;
         Ok(bound)
     }
     /// Binds a plan for a caller who may see nothing that is restricted.

@@ -5,41 +5,63 @@ use std::sync::Arc;
 use http::{Response, request::Parts};
 use ogive_base::MemoryBudget;
 
-use crate::{options::GatewayOptions, router::cors::Cors, shared::worker::WorkerState};
+use crate::{
+    options::GatewayOptions, router::cors::Cors, shared::stage::Stage, shared::worker::WorkerState,
+};
 use ogive_server::body::{ResponseBody, encode};
 
-/// What a response is completed by.
-pub(crate) struct Answered<'a> {
-    pub(crate) options: &'a GatewayOptions,
-    /// The request that it answers.
-    pub(crate) parts: &'a Parts,
-    pub(crate) worker: &'a WorkerState,
-    pub(crate) memory: &'a Arc<MemoryBudget>,
+/// Completes a response, whatever it says.
+#[derive(Debug)]
+pub(crate) struct Finish {
+    steps: Box<[FinishStep]>,
+    options: Arc<GatewayOptions>,
+    memory: Arc<MemoryBudget>,
 }
 
-/// Completes a response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum FinishStage {
+enum FinishStep {
     /// Encodes what has so many bytes, as the client accepts it.
     Encode(usize),
     /// Says what pages of other origins may do with a response of the GraphQL endpoint.
     Cors,
 }
 
-impl FinishStage {
-    pub(crate) fn finish(self, answered: &Answered<'_>, response: &mut Response<ResponseBody>) {
-        match self {
-            FinishStage::Encode(bytes_min) => {
-                let reserve = || answered.worker.reserve(answered.memory);
-                encode(&answered.parts.headers, bytes_min, response, reserve);
+impl Stage for Finish {
+    const NAME: &'static str = "finish";
+    const DOES: &'static str = "encode the response, write headers for other origins";
+}
+
+impl Finish {
+    /// Does what the options ask for, and nothing else.
+    pub(crate) fn new(options: &Arc<GatewayOptions>, memory: &Arc<MemoryBudget>) -> Self {
+        let encode = options.encoded_bytes_min.map(FinishStep::Encode);
+        let cors = options.cors.is_on().then_some(FinishStep::Cors);
+        Finish {
+            steps: encode.into_iter().chain(cors).collect(),
+            options: Arc::clone(options),
+            memory: Arc::clone(memory),
+        }
+    }
+    /// `parts`: the head of the request that the response answers.
+    pub(crate) fn run(
+        &self,
+        parts: &Parts,
+        worker: &WorkerState,
+        response: &mut Response<ResponseBody>,
+    ) {
+        for step in &self.steps {
+            match step {
+                FinishStep::Encode(bytes_min) => {
+                    let reserve = || worker.reserve(&self.memory);
+                    encode(&parts.headers, *bytes_min, response, reserve);
+                }
+                FinishStep::Cors => write_cors(&self.options, parts, response),
             }
-            FinishStage::Cors => write_cors(answered, response),
         }
     }
 }
 
-fn write_cors(answered: &Answered<'_>, response: &mut Response<ResponseBody>) {
-    let Answered { options, parts, .. } = answered;
+fn write_cors(options: &GatewayOptions, parts: &Parts, response: &mut Response<ResponseBody>) {
     if parts.uri.path().starts_with(&options.graphql_path) {
         let is_preflight = Cors::is_preflight(parts);
         let headers = response.headers_mut();

@@ -15,21 +15,18 @@ use ogive_transport::Callbacks;
 use tokio::sync::Notify;
 
 use crate::{
-    admit::{
-        overload::{Overload, overload},
-        rates::Admission,
-    },
-    coprocessor::settings::{CoprocessorStages, CoprocessorState},
+    admit::{overload::overload, rates::Admission},
+    coprocessor::settings::CoprocessorState,
     documents::{Registered, written::WrittenDocuments},
     identify::{revocation::Revocations, tokens::Authentication},
     options::GatewayOptions,
-    policies::{Policies, policies},
+    policies::policies,
     schema::refinement::Wakeup,
     schema::state::SchemaState,
     shared::client_shares::ClientShares,
     shared::offload::Offload,
-    shared::shared_state::{SharedState, shared_state},
-    stages::Stages,
+    shared::shared_state::shared_state,
+    stages::{Pipeline, Process, Services},
     subscribe::source_memory::SourceMemory,
     subscribe::sources::{Sources, SubscriptionCounts},
     subscribe::streams::EventStreams,
@@ -41,10 +38,10 @@ use crate::{
 pub struct Gateway {
     pub(crate) serving: ArcSwap<Serving>,
     /// Documents that clients registered; they outlive schemas and configurations.
-    pub(crate) registered: Registered,
+    pub(crate) registered: Arc<Registered>,
     /// Those of them that were written where all processes find them.
-    pub(crate) written: WrittenDocuments,
-    pub(crate) admission: Admission,
+    pub(crate) written: Arc<WrittenDocuments>,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) draining: AtomicBool,
     /// Whether there is no schema yet, and what is served is only a stand-in.
     pub(crate) waiting: AtomicBool,
@@ -54,7 +51,7 @@ pub struct Gateway {
     pub(crate) telemetry: Arc<Telemetry>,
     /// Wakes its thread when a plan waits to be refined, whatever the schema.
     pub(crate) wakeup: Arc<Wakeup>,
-    pub(crate) offload: Offload,
+    pub(crate) offload: Arc<Offload>,
     /// What requests make the process hold.
     pub(crate) memory: Arc<MemoryBudget>,
     /// What arrives, by client.
@@ -85,20 +82,13 @@ pub struct Gateway {
 pub(crate) struct Serving {
     pub(crate) state: Arc<SchemaState>,
     pub(crate) options: Arc<GatewayOptions>,
-    /// The stages that the options ask for.
-    pub(crate) stages: Stages,
-    /// What judges tokens and keys, if the options ask for it.
-    pub(crate) authentication: Option<Arc<Authentication>>,
-    /// What decides policies, likewise.
-    pub(crate) policies: Option<Arc<Policies>>,
-    /// The coprocessor, likewise.
+    /// The stages that both ask for.
+    pub(crate) pipeline: Pipeline,
+    pub(crate) services: Services,
+    /// The coprocessor, if the options ask for it.
     pub(crate) coprocessor: Option<CoprocessorState>,
-    /// What is counted of clients, likewise.
+    /// What is counted of clients, if the options ask for it.
     pub(crate) usage: Option<Arc<Usage>>,
-    /// How many requests may run, likewise.
-    pub(crate) overload: Option<Arc<Overload>>,
-    /// What is shared with other processes, likewise.
-    pub(crate) shared: Option<Arc<SharedState>>,
 }
 
 /// What judges tokens and keys; what was there before goes on if the options ask for the same.
@@ -113,37 +103,60 @@ fn authentication(
     })
 }
 
+impl Serving {
+    /// Composes what new requests are served with. What was there before goes on where the options ask for the same.
+    fn compose(
+        process: &Process,
+        state: Arc<SchemaState>,
+        options: Arc<GatewayOptions>,
+        before: Option<&Serving>,
+    ) -> Serving {
+        let hooks = before.and_then(|before| before.coprocessor.as_ref());
+        let hooks = hooks.map(|served| Arc::clone(&served.stages));
+        let counted = before.and_then(|before| before.usage.clone());
+        let before = before.map_or_else(Services::default, |before| before.services.clone());
+        let services = Services {
+            authentication: authentication(&options, before.authentication),
+            policies: policies(options.policies.as_ref(), before.policies),
+            overload: overload(options.overload.as_ref(), before.overload),
+            shared: shared_state(options.store.as_ref(), before.shared),
+        };
+        Serving {
+            pipeline: Pipeline::new(process, &services, &state, &options),
+            services,
+            coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), hooks, &state),
+            usage: usage(options.usage.as_ref(), counted),
+            state,
+            options,
+        }
+    }
+}
+
 impl Gateway {
     /// A gateway that serves `state`.
     pub fn new(mut state: SchemaState, options: GatewayOptions) -> Self {
         let wakeup = Arc::default();
         let memory = Arc::new(MemoryBudget::new(options.memory_max));
-        let offload = Offload::default();
-        offload.set_waiting_max(options.waiting_max);
+        let process = Process {
+            admission: Arc::new(Admission::new(&memory)),
+            offload: Arc::default(),
+            arriving: Arc::default(),
+            registered: Arc::new(Registered::new(options.registered_max)),
+            written: Arc::default(),
+            memory,
+        };
+        process.offload.set_waiting_max(options.waiting_max);
+        let memory = &process.memory;
         state.refinement.wake_at(&wakeup);
         let state = Arc::new(state);
         let sources = Arc::<Sources>::default();
         sources.tell_by(state.options.error_rules.as_ref());
+        let admission = &process.admission;
+        admission.count_by(&options.admission, options.rate_tables());
+        let serving = Serving::compose(&process, state, Arc::new(options), None);
         Gateway {
             wakeup,
-            registered: Registered::new(options.registered_max),
-            written: WrittenDocuments::default(),
-            admission: {
-                let admission = Admission::new(&memory);
-                admission.count_by(&options.admission, options.rate_tables());
-                admission
-            },
-            serving: ArcSwap::from_pointee(Serving {
-                stages: Stages::new(&options),
-                authentication: authentication(&options, None),
-                policies: policies(options.policies.as_ref(), None),
-                coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), None, &state),
-                usage: usage(options.usage.as_ref(), None),
-                overload: overload(options.overload.as_ref(), None),
-                shared: shared_state(options.store.as_ref(), None),
-                state,
-                options: Arc::new(options),
-            }),
+            serving: ArcSwap::from_pointee(serving),
             draining: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             started: SystemTime::now()
@@ -151,12 +164,15 @@ impl Gateway {
                 .map_or(0, |time| time.as_micros() as u64),
             replaced: AtomicU64::new(0),
             telemetry: Arc::default(),
-            offload,
-            source_memory: Arc::new(SourceMemory::new(&memory)),
-            session_memory: Arc::new(CommonReservation::new(&memory)),
+            source_memory: Arc::new(SourceMemory::new(memory)),
+            session_memory: Arc::new(CommonReservation::new(memory)),
             sessions: Arc::default(),
-            memory,
-            arriving: Arc::default(),
+            admission: process.admission,
+            offload: process.offload,
+            memory: process.memory,
+            arriving: process.arriving,
+            registered: process.registered,
+            written: process.written,
             sources,
             streams: Arc::default(),
             documents_changed: Notify::new(),
@@ -185,8 +201,31 @@ impl Gateway {
     /// Does there what takes long.
     #[must_use]
     pub fn with_offload(self, offload: Offload) -> Self {
-        offload.set_waiting_max(self.options().waiting_max);
-        Gateway { offload, ..self }
+        let process = Process {
+            offload: Arc::new(offload),
+            ..self.process()
+        };
+        let mut shared = self.serving.into_inner();
+        let serving = Arc::get_mut(&mut shared).expect("nothing is served yet");
+        let (state, options) = (&serving.state, &serving.options);
+        process.offload.set_waiting_max(options.waiting_max);
+        serving.pipeline = Pipeline::new(&process, &serving.services, state, options);
+        Gateway {
+            serving: ArcSwap::from(shared),
+            offload: process.offload,
+            ..self
+        }
+    }
+    /// What stages share.
+    fn process(&self) -> Process {
+        Process {
+            admission: Arc::clone(&self.admission),
+            offload: Arc::clone(&self.offload),
+            memory: Arc::clone(&self.memory),
+            arriving: Arc::clone(&self.arriving),
+            registered: Arc::clone(&self.registered),
+            written: Arc::clone(&self.written),
+        }
     }
     /// What is counted, traced and logged.
     pub fn telemetry(&self) -> &Telemetry {
@@ -248,21 +287,9 @@ impl Gateway {
         }
         // Before anybody sees that something else is served, and ends because of it.
         self.sources.tell_by(state.options.error_rules.as_ref());
-        self.serving.store(Arc::new(Serving {
-            authentication: authentication(&options, self.authentication()),
-            policies: policies(options.policies.as_ref(), self.policies()),
-            coprocessor: CoprocessorState::of(
-                options.coprocessor.as_ref(),
-                self.coprocessor(),
-                &state,
-            ),
-            usage: usage(options.usage.as_ref(), self.usage()),
-            overload: overload(options.overload.as_ref(), self.overload()),
-            shared: shared_state(options.store.as_ref(), self.shared()),
-            stages: Stages::new(&options),
-            state,
-            options,
-        }));
+        let before = self.serving.load();
+        let serving = Serving::compose(&self.process(), state, options, Some(&before));
+        self.serving.store(Arc::new(serving));
         self.replaced.fetch_add(1, Ordering::Relaxed);
         self.waiting.store(false, Ordering::Release);
         self.sources.reload();
@@ -274,7 +301,7 @@ impl Gateway {
     }
     /// What judges tokens and keys, if the configuration asks for it.
     pub fn authentication(&self) -> Option<Arc<Authentication>> {
-        self.serving.load().authentication.clone()
+        self.serving.load().services.authentication.clone()
     }
     /// Waits for trusted documents, if the configuration asks for it. The error says what does not come, and why.
     pub async fn documents_ready(&self) -> Result<(), String> {
@@ -284,27 +311,9 @@ impl Gateway {
             None => Ok(()),
         }
     }
-    /// What decides policies, if the configuration asks for it.
-    pub(crate) fn policies(&self) -> Option<Arc<Policies>> {
-        self.serving.load().policies.clone()
-    }
-    /// The coprocessor, if the configuration asks for one.
-    fn coprocessor(&self) -> Option<Arc<CoprocessorStages>> {
-        let serving = self.serving.load();
-        let served = serving.coprocessor.as_ref()?;
-        Some(Arc::clone(&served.stages))
-    }
     /// What is counted of clients, if the configuration asks for it.
     pub(crate) fn usage(&self) -> Option<Arc<Usage>> {
         self.serving.load().usage.clone()
-    }
-    /// How many requests may run, if the configuration asks for it.
-    fn overload(&self) -> Option<Arc<Overload>> {
-        self.serving.load().overload.clone()
-    }
-    /// What is shared with other processes, if anything is.
-    fn shared(&self) -> Option<Arc<SharedState>> {
-        self.serving.load().shared.clone()
     }
     /// What does not change with the schema.
     pub fn options(&self) -> Arc<GatewayOptions> {

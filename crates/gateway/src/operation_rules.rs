@@ -3,20 +3,22 @@
 //!
 //! What an operation is, is found out once for each that is kept; conditions are looked at for every request.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use ogive_telemetry::codes;
 
 use crate::{
-    gateway::Gateway,
-    operation::OperationRun,
+    options::GatewayOptions,
     prepare::Prepared,
     schema::operation::PreparedOperation,
     schema::operation_rules::{OperationFacts, OperationRule},
+    schema::state::SchemaState,
     shared::{
+        context::OperationContext,
         error::RequestError,
         operation_values::OperationValues,
         selectors::{is_met, is_met_by_all},
+        stage::Stage,
     },
 };
 
@@ -26,42 +28,50 @@ fn holds_for(rule: &OperationRule, request: &OperationValues<'_>) -> bool {
         && !unless.is_some_and(|unless| is_met_by_all(unless, request))
 }
 
-/// The rules that are about an operation, of one caller.
-fn broken<'r>(
-    run: &'r OperationRun<'_>,
-    prepared: &'r Prepared,
-) -> impl Iterator<Item = &'r OperationRule> {
-    let state = &run.serving.state;
-    let operation = &*prepared.operation;
-    let (supergraph, compared) = (&state.supergraph, &state.compared);
-    let rules = state.rules.iter().flat_map(move |rules| {
-        let made = || {
-            let facts = OperationFacts::of(rules, supergraph, compared, &operation.operation);
-            Box::new(facts)
-        };
-        let facts = operation.facts.get_or_init(made);
-        rules.rules.iter().zip(std::iter::repeat(facts))
-    });
-    rules.filter_map(move |(rule, facts)| {
-        let request = run.values(&prepared.operation);
-        let holds = rule.is_about(&operation.definition, facts) && holds_for(rule, &request);
-        holds.then_some(rule)
-    })
+/// Rejects an operation that a rule is about.
+#[derive(Debug)]
+pub(crate) struct CheckRules {
+    pub(crate) state: Arc<SchemaState>,
+    pub(crate) options: Arc<GatewayOptions>,
 }
 
-impl Gateway {
-    /// Refuses an operation that a rule is about.
-    pub(crate) fn check_rules(
+impl Stage for CheckRules {
+    const NAME: &'static str = "check rules";
+    const DOES: &'static str = "reject an operation that a rule is about";
+    const OPTION: Option<&'static str> = Some("limits.operation_rules");
+}
+
+impl CheckRules {
+    /// Whether requests pass it.
+    pub(crate) fn is_on(state: &SchemaState) -> bool {
+        state.rules.is_some()
+    }
+    pub(crate) fn run(
         &self,
-        run: &OperationRun<'_>,
+        context: &OperationContext<'_>,
         prepared: &Prepared,
     ) -> Result<(), RequestError> {
-        let Some(rules) = &run.serving.state.rules else {
+        let state = &*self.state;
+        let Some(rules) = &state.rules else {
             return Ok(());
         };
-        let context = run.context;
+        let operation = &prepared.operation;
+        let values = OperationValues {
+            context,
+            operation,
+            observe: &self.options.observe,
+        };
+        let facts = operation.facts.get_or_init(|| {
+            let (supergraph, compared) = (&state.supergraph, &state.compared);
+            let normal = &operation.operation;
+            Box::new(OperationFacts::of(rules, supergraph, compared, normal))
+        });
+        let broken = rules
+            .rules
+            .iter()
+            .filter(|rule| rule.is_about(&operation.definition, facts) && holds_for(rule, &values));
         context.note("rules", || format!("{} in all", rules.rules.len()));
-        for rule in broken(run, prepared) {
+        for rule in broken {
             context.note("rules", || {
                 let how = if rule.warn_only {
                     "would refuse, and only measures"
@@ -77,11 +87,11 @@ impl Gateway {
                 });
             }
             tracing::warn!(
-                operation = &*operation_name(&prepared.operation),
+                operation = &*operation_name(operation),
                 refuse = rule.refuse.word(),
                 "an operation would be refused"
             );
-            self.exceeded(context.record(), [codes::OPERATION_REFUSED.as_str()].iter());
+            context.count_exceeded(&[codes::OPERATION_REFUSED.as_str()]);
         }
         Ok(())
     }

@@ -18,56 +18,48 @@
 //! | respond | [`crate::respond`] | how it leaves: status, media type, extensions |
 //! | finish | [`crate::finish`] | what every response gets: encoding, CORS |
 //!
-//! Stages that are switched off are not in the stages, which are composed when a configuration is swapped.
+//! Stages that are values are in [`crate::stages::Pipeline`], composed when a configuration or a schema is swapped.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, pin::pin, time::Duration};
 
-use http::{Request, Response, StatusCode, request::Parts};
+use http::{HeaderMap, Request, Response, StatusCode, request::Parts};
+use ogive_base::Reservation;
 use ogive_config::Peer;
-use ogive_execute::ExecuteOutput;
 use ogive_plan::{OperationKind, Plan};
 use ogive_server::{ResponseBody, drain_body::read_refused};
-use ogive_telemetry::{spans, stop_span};
-use ogive_transport::FetchAdmission;
+use ogive_telemetry::{Record, spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
-    admit::{
-        latency_sample::LatencySample,
-        overload::{Overload, Running},
-        rates::Admitted,
-        subgraph_rates::FetchRates,
-    },
+    admit::rates::Admitted,
     batch::Batch,
     charge::{OperationCost, OperationEstimate},
     coprocessor::body::note_break,
     coprocessor::router::CoprocessorRequest,
     coprocessor::run::OperationCoprocessor,
-    execute::execute,
     explain::only_explained,
-    finish::Answered,
     gateway::{Gateway, Serving},
     operation::{OperationInput, OperationRun, REQUEST_BYTES},
-    plan::plan_fairly,
-    policies::{decide, decisions},
-    prepare::{Means, Prepared, prepare_fairly},
-    receive::{GraphqlRequest, Received, RequestBody, uploads::Entry},
-    respond::expose::{Exposed, dry_run},
-    respond::parts::{
-        InParts, PendingCost, may_come_later, only_in_parts, parts_asked, respond_in_parts,
+    pending_cost::PendingCost,
+    policies::decisions,
+    prepare::Prepared,
+    receive::{
+        GraphqlRequest, Received, RequestBody,
+        growing::Arriving,
+        uploads::{Entry, Uploads},
     },
+    respond::expose::{Exposed, dry_run},
+    respond::parts::{InParts, may_come_later, only_in_parts, parts_asked, respond_in_parts},
     respond::refusal::{media_of, refuse, refused},
-    respond::{respond_operation, respond_with},
+    respond::respond_with,
     router::{Destination, is_for_people, static_response},
     schema::access::UpgradeAccess,
-    schema::operation::PlannedOperation,
     shared::context::{Identity, OperationContext, RequestContext},
     shared::error::{RequestError, expired, internal, no_memory, unauthenticated},
     shared::failures,
     shared::json_value::JsonObject,
     shared::media::{IncrementalMedia, Media},
     shared::observe::{Answer, Watch},
-    shared::operation_values::RequestValues,
     shared::panic::contained,
     shared::stage_observer::StageEvent,
     shared::worker::WorkerState,
@@ -101,43 +93,19 @@ impl Gateway {
         worker: &WorkerState,
     ) -> Response<ResponseBody> {
         let serving = self.serving.load_full();
-        let mut identity = Identity::of(peer);
-        for stage in &serving.stages.identify {
-            stage(&serving.options, &mut parts.headers, &mut identity);
-        }
+        let pipeline = &serving.pipeline;
+        let identity = pipeline.identify.run(&mut parts.headers, peer);
         let parts = &*parts;
-        // In a box, because most requests have none.
+        // Boxed: keeps the common future small.
         let record = match worker.observer() {
             None => self.begin(&serving.options, parts, &identity).map(Box::new),
             // What is only explained is neither counted nor logged.
             Some(_) => None,
         };
-        let context = RequestContext {
-            parts,
-            identity: &identity,
-            worker,
-            telemetry: &self.telemetry,
-            record: record.as_deref(),
-            coprocessor: None,
-            error_rules: serving.state.options.error_rules.as_deref(),
-        };
+        let context = self.context(&serving, (parts, &identity), worker, record.as_deref());
         let ended = contained(pin!(self.route(&serving, body, context))).await;
-        let mut response = ended.unwrap_or_else(|| {
-            failures::panicked(&self.telemetry, context.record);
-            refuse(&internal(), media_of(parts))
-        });
-        if let Some(record) = &record {
-            self.end(&serving.options, record, parts, &identity, &mut response);
-        }
-        let answered = Answered {
-            options: &serving.options,
-            parts,
-            worker,
-            memory: &self.memory,
-        };
-        for stage in &serving.stages.finish {
-            stage.finish(&answered, &mut response);
-        }
+        let mut response = self.conclude(&serving, context, ended);
+        pipeline.finish.run(parts, worker, &mut response);
         response
     }
 
@@ -155,24 +123,46 @@ impl Gateway {
             return None;
         }
         let record = self.begin(&serving.options, parts, identity).map(Box::new);
-        let context = RequestContext {
+        let context = self.context(&serving, (parts, identity), worker, record.as_deref());
+        let ended = contained(pin!(self.graphql(&serving, body, context, None))).await;
+        Some(self.conclude(&serving, context, ended))
+    }
+
+    /// What all stages know of a request of which the head is known.
+    pub(crate) fn context<'a>(
+        &'a self,
+        serving: &'a Serving,
+        (parts, identity): (&'a Parts, &'a Identity),
+        worker: &'a WorkerState,
+        record: Option<&'a Record>,
+    ) -> RequestContext<'a> {
+        RequestContext {
             parts,
             identity,
             worker,
             telemetry: &self.telemetry,
-            record: record.as_deref(),
+            record,
             coprocessor: None,
             error_rules: serving.state.options.error_rules.as_deref(),
-        };
-        let ended = contained(pin!(self.graphql(&serving, body, context, None))).await;
+        }
+    }
+
+    /// The response to a request, which is recorded; `None`: answering it ended in a panic.
+    fn conclude(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+        ended: Option<Response<ResponseBody>>,
+    ) -> Response<ResponseBody> {
+        let (parts, identity) = (context.parts, context.identity);
         let mut response = ended.unwrap_or_else(|| {
             failures::panicked(&self.telemetry, context.record);
             refuse(&internal(), media_of(parts))
         });
-        if let Some(record) = &record {
+        if let Some(record) = context.record {
             self.end(&serving.options, record, parts, identity, &mut response);
         }
-        Some(response)
+        response
     }
 
     async fn route<B: RequestBody>(
@@ -221,11 +211,16 @@ impl Gateway {
         if let Some(asked) = StreamRequest::of(&serving.options, context.parts) {
             return Box::pin(self.stream_request(serving, body, context, asked)).await;
         }
-        let (media, mut admitted) = match self.admit(&serving.options, context) {
+        let negotiated = self.negotiate(&serving.options, context);
+        let admitted = negotiated.and_then(|media| match serving.pipeline.admit.run(context) {
+            Ok(admitted) => Ok((media, admitted)),
+            Err(error) => Err(Box::new(refused(context, &error, media))),
+        });
+        let (media, mut admitted) = match admitted {
             Ok(admitted) => admitted,
-            Err(refused) => {
+            Err(ended) => {
                 read_refused(&context.parts.headers, body).await;
-                return *refused;
+                return *ended;
             }
         };
         // No future of its own, which would be moved with every request. All that comes of it tells of the rate.
@@ -235,8 +230,8 @@ impl Gateway {
                 break 'answer refuse_unread(context, &no_memory(), media, body).await;
             }
             // Only what is let in and counted may have keys fetched and signatures checked.
-            let known = match &serving.authentication {
-                Some(_) => pin!(self.known(serving, context)).await,
+            let known = match &serving.pipeline.authenticate {
+                Some(authenticate) => pin!(authenticate.run(context)).await,
                 None => None,
             };
             let context = RequestContext {
@@ -244,17 +239,17 @@ impl Gateway {
                 ..context
             };
             context.passed(|| StageEvent::Known(context.parts, context.identity));
-            if let Err(error) = self.let_known_in(serving, context, &mut admitted) {
+            if let Err(error) = admit_known(serving, context, &mut admitted) {
                 break 'answer refuse_unread(context, &error, media, body).await;
             }
-            self.admit_name(serving, context);
+            count_name(serving, context);
             context.note("admit", || admitted.describe());
             let changed: Box<CoprocessorRequest<'_>>;
             // Whoever only looks tells nobody.
             let told = serving.coprocessor.as_ref();
             let (context, (received, uploads)) = match told.filter(|_| !context.is_dry_run()) {
                 None => {
-                    let receiving = self.receive(serving, context, body, &memory, id);
+                    let receiving = serving.pipeline.receive.run(context, body, &memory, id);
                     (context, pin!(receiving).await)
                 }
                 Some(served) => {
@@ -309,53 +304,6 @@ impl Gateway {
         };
         admitted.answered(&mut answer);
         answer
-    }
-
-    /// Lets in whoever asks, as soon as that is known. What the response says of their rate is noted.
-    fn let_known_in(
-        &self,
-        serving: &Serving,
-        context: RequestContext<'_>,
-        admitted: &mut Admitted,
-    ) -> Result<(), RequestError> {
-        let identity = context.identity;
-        let extensions = &context.parts.extensions;
-        // An operation in a stream of many comes in a request of its own, and says whose the stream is.
-        let is_of_socket =
-            extensions.get::<SubscriberSlot>().is_some() && extensions.get::<Owner>().is_none();
-        // A proxy says it of each request; of what comes over a connection it has said it once.
-        if is_of_socket && !identity.is_proved && claims_end(identity) == Some(Duration::ZERO) {
-            return Err(expired());
-        }
-        match self.let_caller_in(&serving.options, context, identity) {
-            Ok(None) => {}
-            Ok(state) => admitted.rate = state,
-            Err((error, state)) => {
-                admitted.rate = Some(state);
-                return Err(error);
-            }
-        }
-        if !StreamRequest::is_let_in(&serving.options, context) {
-            return Err(no_stream());
-        }
-        if let Some(overload) = &serving.overload {
-            admitted.slot = Some(run_within(overload, serving, context)?);
-        }
-        Ok(())
-    }
-
-    /// Counts the client by its name from now on: its request was let in, and its caller is known if any operation needs that.
-    fn admit_name(&self, serving: &Serving, context: RequestContext<'_>) {
-        let needs_caller = serving.options.caller_required
-            || serving.state.options.authorization.ever_needs_caller();
-        if let Some(record) = context.record
-            && context
-                .identity
-                .check(needs_caller, serving.options.challenge)
-                .is_ok()
-        {
-            record.admit();
-        }
     }
 
     /// One operation.
@@ -442,33 +390,32 @@ impl Gateway {
             memory,
             media,
         } = *run;
-        let state = &serving.state;
-        if let Some(looking) = self.find_shared(serving, context.headers, request) {
+        let (state, pipeline) = (&serving.state, &serving.pipeline);
+        if let Some(looking) = pipeline.resolve.find(context.headers, request) {
             looking.await;
         }
-        let register = self.resolve_once(serving, context.headers, request)?;
+        let register = pipeline.resolve.run(context.headers, request)?;
         request.in_parts = request.in_parts.filter(|_| may_come_later(&request.query));
         context.passed(|| StageEvent::Document(request));
-        let means = Means {
-            offload: &self.offload,
-            share: &worker.share,
-            memory,
-        };
-        let (prepared, permit) = pin!(prepare_fairly(state, request, means))
+        let (prepared, permit) = pin!(pipeline.prepare.run(request, &worker.share, memory))
             .instrument(stop_span!(spans::PREPARE))
             .await?;
         context.passed(|| StageEvent::Prepare(state, &prepared));
         let text = taken(request);
-        let estimate = self.judge(run, &prepared)?;
-        let taken = match self.take_rates(run, &prepared, estimate)? {
-            Some(taking) => Some(taking.await?),
+        let estimate = judge(run, &prepared)?;
+        let taken = match &pipeline.admit_operation {
+            Some(admit) => match admit.run(context, &prepared, estimate)? {
+                Some(taking) => Some(taking.await?),
+                None => None,
+            },
             None => None,
         };
         if let Some(files) = context.uploads() {
             files.check(&state.supergraph.api, &prepared)?;
         }
         if let Some(hash) = register {
-            self.register(serving, context.client(), hash, sent(request, &text));
+            let text = sent(request, &text);
+            pipeline.resolve.register(context.client(), hash, text);
         }
         drop(text);
         memory.shrink(body_bytes);
@@ -476,7 +423,7 @@ impl Gateway {
         let headers = context.headers;
         let found = {
             let asked = run.values(&prepared.operation);
-            pin!(plan_fairly(state, &asked, means, permit))
+            pin!(pipeline.plan.run(&asked, &worker.share, memory, permit))
                 .instrument(span.clone())
                 .await
         };
@@ -484,9 +431,11 @@ impl Gateway {
         span.record(spans::PLAN_SOURCE, source.as_str());
         drop(span);
         context.passed(|| StageEvent::Plan(&planned, source));
-        self.charge_plan(run, &prepared, &planned)?;
+        if let Some(charge) = &pipeline.charge {
+            charge.run_planned(context, worker, (&prepared, &planned))?;
+        }
         let exposed = serving.options.expose.asked(headers);
-        pin!(self.decide(serving, &planned.plan, context)).await?;
+        pin!(pipeline.decide.run(&planned.plan, context)).await?;
         if exposed == Exposed::DryRun {
             return Ok(respond_with(dry_run(&planned).into(), media));
         }
@@ -516,90 +465,86 @@ impl Gateway {
         if let Some(files) = context.uploads() {
             files.run();
         }
-        let output = pin!(self.execute_charged(run, prepared, &planned, pending)).await?;
+        let output = pin!(
+            pipeline
+                .execute
+                .run(context, worker, (prepared, &planned), pending)
+        )
+        .await?;
         context.passed(|| StageEvent::Execute(&planned, &output));
-        let sample = LatencySample::of_execution(&output.stats);
-        let mut response = stop_span!(spans::RESPOND).in_scope(|| {
-            let plan = (exposed == Exposed::WithResponse).then_some(&*planned);
-            respond_operation(run, output, plan)
-        });
-        if serving.overload.is_some() {
-            sample.tell(&mut response);
-        }
+        let plan = (exposed == Exposed::WithResponse).then_some(&*planned);
+        let response = pipeline.respond.run(context, media, output, plan);
         context.passed(|| StageEvent::Respond);
         Ok(response)
     }
+}
 
-    /// Executes an operation, and settles what it did cost.
-    async fn execute_charged(
-        &self,
-        run: &OperationRun<'_>,
-        prepared: Prepared,
-        planned: &PlannedOperation,
-        pending: Option<Box<PendingCost>>,
-    ) -> Result<ExecuteOutput, RequestError> {
-        let (serving, context, worker) = (run.serving, run.context, run.worker);
-        let operation = has_subgraph_rates(serving).then(|| Arc::clone(&prepared.operation));
-        let rates = operation.as_ref();
-        let rates = rates.and_then(|operation| FetchRates::of(self, serving, context, operation));
-        let rates = rates.map(Box::new);
-        let admission = rates.as_deref().map(|rates| rates as &dyn FetchAdmission);
-        let means = (worker, admission);
-        let output = pin!(execute(&serving.state, prepared, planned, context, means))
-            .instrument(stop_span!(spans::EXECUTE))
-            .await;
-        self.exceeded(context.record(), context.exceeded().iter());
-        let output = output?;
-        if let Some(pending) = pending {
-            let unused = OperationCost::settle(pending.cost, context, &output)?;
-            let unused = pending.taken.settle(unused, &self.admission);
-            UsedOperation::finish(pending.used, output.errors, unused);
-        }
-        Ok(output)
+/// Stages as hooks call them, which look at a request before it passes them.
+impl Gateway {
+    pub(crate) fn arriving<'a>(
+        &'a self,
+        serving: &'a Serving,
+        identity: &Identity,
+        memory: &'a Reservation,
+    ) -> Arriving<'a> {
+        serving.pipeline.receive.arriving(identity, memory)
     }
-
-    /// Refuses an operation for who asks it, what it is or what it costs; gives what it is estimated to cost.
-    fn judge(
-        &self,
-        run: &OperationRun<'_>,
-        prepared: &Prepared,
-    ) -> Result<Option<OperationEstimate>, RequestError> {
-        let (serving, kind) = (run.serving, prepared.operation.definition.kind);
-        let authorization = &serving.state.options.authorization;
-        if authorization.needs_caller(kind) && !run.context.claims().authenticated {
-            return Err(unauthenticated(serving.options.challenge));
-        }
-        let exceeded = || prepared.operation.exceeded.iter().chain(&prepared.exceeded);
-        self.exceeded(run.context.record(), exceeded());
-        let line = |code: &&str| format!("exceeded, which is only measured: {code}\n");
-        run.context
-            .note("limits", || exceeded().map(line).collect());
-        self.check_rules(run, prepared)?;
-        let estimate = self.charge(run, prepared)?;
-        if let Some(record) = run.context.record() {
-            record.admit();
-        }
-        Ok(estimate)
+    pub(crate) fn receive<'a, B: RequestBody + 'a>(
+        &'a self,
+        serving: &'a Serving,
+        context: RequestContext<'a>,
+        body: B,
+        memory: &'a Reservation,
+        document_id: Option<&'a str>,
+    ) -> impl Future<Output = (Result<Received, RequestError>, Option<Box<Uploads>>)> + 'a {
+        let receive = &serving.pipeline.receive;
+        receive.run(context, body, memory, document_id)
     }
-
-    /// Finds out what has to be known of the caller before a plan is executed.
-    async fn decide(
+    pub(crate) fn find_shared<'a>(
+        &'a self,
+        serving: &'a Serving,
+        headers: &HeaderMap,
+        request: &GraphqlRequest,
+    ) -> Option<impl Future<Output = ()> + 'a> {
+        serving.pipeline.resolve.find(headers, request)
+    }
+    pub(crate) fn resolve(
         &self,
         serving: &Serving,
-        plan: &Plan,
-        context: &OperationContext<'_>,
-    ) -> Result<(), RequestError> {
-        let state = &serving.state;
-        let options = &state.options.authorization;
-        if options.needs_caller_of(plan) && !context.claims().authenticated {
-            return Err(unauthenticated(serving.options.challenge));
-        }
-        let policies = serving.policies.as_deref();
-        if policies.is_none() && state.views.is_none() && context.coprocessor().is_none() {
-            return Ok(());
-        }
-        Box::pin(decide(state, plan, policies, context, &self.offload)).await
+        headers: &HeaderMap,
+        request: &mut GraphqlRequest,
+    ) -> Result<Option<[u8; 32]>, RequestError> {
+        serving.pipeline.resolve.resolve(headers, request)
     }
+}
+
+/// Rejects an operation for who asks it, what it is or what it costs; gives what it is estimated to cost.
+fn judge(
+    run: &OperationRun<'_>,
+    prepared: &Prepared,
+) -> Result<Option<OperationEstimate>, RequestError> {
+    let (serving, context) = (run.serving, run.context);
+    let authorization = &serving.state.options.authorization;
+    if authorization.needs_caller(prepared.operation.definition.kind)
+        && !context.claims().authenticated
+    {
+        return Err(unauthenticated(serving.options.challenge));
+    }
+    let exceeded = || prepared.operation.exceeded.iter().chain(&prepared.exceeded);
+    context.count_exceeded(exceeded());
+    let line = |code: &&str| format!("exceeded, which is only measured: {code}\n");
+    context.note("limits", || exceeded().map(line).collect());
+    if let Some(rules) = &serving.pipeline.check_rules {
+        rules.run(context, prepared)?;
+    }
+    let estimate = match &serving.pipeline.charge {
+        Some(charge) => charge.run(context, run.worker, prepared)?,
+        None => None,
+    };
+    if let Some(record) = context.record() {
+        record.admit();
+    }
+    Ok(estimate)
 }
 
 /// Refuses a request whose body nobody reads.
@@ -653,14 +598,9 @@ fn sent<'t>(request: &'t GraphqlRequest, text: &'t str) -> &'t str {
 
 /// Notes what is decided of the caller, and what a subscription does, for people.
 fn note_decided(serving: &Serving, plan: &Plan, context: &OperationContext<'_>) {
-    let policies = serving.policies.as_deref();
+    let policies = serving.services.policies.as_deref();
     context.note("decide", || decisions(plan, policies, context));
     note_source(&serving.state, plan, context);
-}
-
-/// Whether subgraphs have rates.
-fn has_subgraph_rates(serving: &Serving) -> bool {
-    serving.options.subgraph_rates.is_some()
 }
 
 /// Counts who uses an operation, if anybody wants to know.
@@ -683,19 +623,40 @@ fn used(
     ))
 }
 
-/// Lets a request run if there is room for one of its class.
-fn run_within(
-    overload: &Arc<Overload>,
+/// Admits a request of which the caller is known now.
+fn admit_known(
     serving: &Serving,
     context: RequestContext<'_>,
-) -> Result<Running, RequestError> {
-    let caller = context.identity.caller.as_deref();
-    overload.enter(&RequestValues {
-        headers: &context.parts.headers,
-        caller: caller.and_then(|caller| caller.as_deref().ok()),
-        client: Some(context.identity.client),
-        observe: &serving.options.observe,
-    })
+    admitted: &mut Admitted,
+) -> Result<(), RequestError> {
+    let (identity, admit) = (context.identity, &serving.pipeline.admit);
+    let extensions = &context.parts.extensions;
+    // An operation in a stream of many comes in a request of its own, and says whose the stream is.
+    let is_of_socket =
+        extensions.get::<SubscriberSlot>().is_some() && extensions.get::<Owner>().is_none();
+    // A proxy says it of each request; of what comes over a connection it has said it once.
+    if is_of_socket && !identity.is_proved && claims_end(identity) == Some(Duration::ZERO) {
+        return Err(expired());
+    }
+    admit.charge_caller(context, admitted)?;
+    if !StreamRequest::is_let_in(&serving.options, context) {
+        return Err(no_stream());
+    }
+    admit.enter(context, admitted)
+}
+
+/// Counts the client by its name from now on: its request was let in, and its caller is known if any operation needs that.
+fn count_name(serving: &Serving, context: RequestContext<'_>) {
+    let needs_caller =
+        serving.options.caller_required || serving.state.options.authorization.ever_needs_caller();
+    if let Some(record) = context.record
+        && context
+            .identity
+            .check(needs_caller, serving.options.challenge)
+            .is_ok()
+    {
+        record.admit();
+    }
 }
 
 /// The document of a request. The body it came in is gone with what else refers to it.

@@ -9,7 +9,7 @@
 use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
-use ogive_base::{BitSet, bounded, foreign::MESSAGE_BYTES_MAX};
+use ogive_base::{BitSet, Reservation, bounded, foreign::MESSAGE_BYTES_MAX};
 use ogive_operation::Operation;
 use ogive_planner::Planned;
 
@@ -22,9 +22,36 @@ use crate::{
     schema::state::SchemaState,
     shared::error::RequestError,
     shared::observe_options::ObserveOptions,
-    shared::offload::{LIGHT_OPERATION, Offload, PlanPermit},
+    shared::offload::{LIGHT_OPERATION, Offload, PlanPermit, Share},
     shared::operation_values::{OperationValues, RequestValues},
+    shared::stage::Stage,
 };
+
+/// Finds or makes the plan of an operation.
+#[derive(Debug)]
+pub(crate) struct PlanOperation {
+    pub(crate) state: Arc<SchemaState>,
+    pub(crate) offload: Arc<Offload>,
+}
+
+impl Stage for PlanOperation {
+    const NAME: &'static str = "plan";
+    const DOES: &'static str = "find or make the plan: which subgraphs are asked for what";
+}
+
+impl PlanOperation {
+    /// See [`plan_fairly`].
+    pub(crate) fn run<'a>(
+        &'a self,
+        asked: &'a OperationValues<'_>,
+        share: &'a Share,
+        memory: &'a Reservation,
+        permit: Option<PlanPermit>,
+    ) -> impl Future<Output = Result<Found, RequestError>> + 'a {
+        let means = Means::of(&self.offload, share, memory);
+        plan_fairly(&self.state, asked, means, permit)
+    }
+}
 
 /// A plan, and where it came from.
 type Found = (Arc<PlannedOperation>, PlanSource);
@@ -43,7 +70,13 @@ pub(crate) async fn plan_fairly(
     } else {
         state.labels.on(&entry.labels, asked.context.headers, asked)
     };
-    match (Planning { state, entry, on: &on }).known() {
+    match (Planning {
+        state,
+        entry,
+        on: &on,
+    })
+    .known()
+    {
         Some(known) => Ok(known),
         // Boxed: keeps the common future small.
         None => Box::pin(plan_unknown(state, entry, on, means, permit)).await,
@@ -65,7 +98,13 @@ pub async fn plan_for(
         observe: &ObserveOptions::default(),
     };
     let on = state.labels.on(&entry.labels, headers, &asked);
-    match (Planning { state, entry, on: &on }).known() {
+    match (Planning {
+        state,
+        entry,
+        on: &on,
+    })
+    .known()
+    {
         Some(known) => Ok(known),
         None => plan_elsewhere(state, entry, on, offload).await,
     }
@@ -77,7 +116,11 @@ pub fn plan_now(
     entry: &PreparedOperation,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
     let on = BitSet::new();
-    let planning = Planning { state, entry, on: &on };
+    let planning = Planning {
+        state,
+        entry,
+        on: &on,
+    };
     planning.known().map_or_else(|| planning.run(true), Ok)
 }
 
@@ -89,7 +132,14 @@ async fn plan_unknown(
     permit: Option<PlanPermit>,
 ) -> Result<Found, RequestError> {
     if permit.is_none() {
-        let light = || Planning { state, entry, on: &on }.run(false);
+        let light = || {
+            Planning {
+                state,
+                entry,
+                on: &on,
+            }
+            .run(false)
+        };
         if let Some(planned) = means.spend(is_light(&entry.operation), light) {
             return planned;
         }
@@ -123,7 +173,15 @@ async fn plan_elsewhere(
         .run(move || {
             let (state, entry, on) = shared;
             let (state, entry) = (&*state, &*entry);
-            (Planning { state, entry, on: &on }.form(), on)
+            (
+                Planning {
+                    state,
+                    entry,
+                    on: &on,
+                }
+                .form(),
+                on,
+            )
         })
         .await;
     let Canonical {
@@ -143,7 +201,11 @@ async fn plan_elsewhere(
         made
     };
     let (slot, source) = state.plans.get_or_make(key, make).await?;
-    let planning = Planning { state, entry, on: &on };
+    let planning = Planning {
+        state,
+        entry,
+        on: &on,
+    };
     Ok(planning.keep(slot, source, binding, operation))
 }
 

@@ -31,7 +31,6 @@ use ogive_telemetry::{Hook, HookOutcome, codes};
 
 use crate::{
     coprocessor::{decide::Question, plugins::LoadedPlugin},
-    schema::{state::SchemaState, views::view},
     shared::{
         context::OperationContext, error::RequestError, offload::Offload, selectors::is_met,
         telling::Telling,
@@ -343,56 +342,6 @@ async fn decided_by(
     let said: BTreeSet<String> = said.unwrap_or_default().into_iter().collect();
     let holds = asked.iter().filter(|policy| said.contains(**policy));
     Ok(holds.map(|policy| Box::from(*policy)).collect())
-}
-
-/// Decides what has to be known of a caller before a plan is executed: policies, and what introspection shows. Nothing
-/// if neither is asked for. `offload` does what takes long.
-pub(crate) async fn decide(
-    state: &Arc<SchemaState>,
-    plan: &Plan,
-    policies: Option<&Policies>,
-    context: &OperationContext<'_>,
-    offload: &Offload,
-) -> Result<(), RequestError> {
-    let views = state.views.as_ref().filter(|_| plan.locals > 0);
-    let mut decided = None;
-    if let Some(policies) = policies {
-        let requirements = match views {
-            // Those of the plan are among them.
-            Some(views) => &views.requirements,
-            None => &plan.requirements,
-        };
-        decided = policies
-            .decide_for(requirements, plan.kind, context, offload)
-            .await?;
-    }
-    // A coprocessor has decided some, for whoever asks.
-    let mut granted = context
-        .coprocessor()
-        .map_or_else(Vec::new, |told| told.policies());
-    if !granted.is_empty() {
-        let claims = decided.get_or_insert_with(|| context.claims().clone());
-        claims.policies.append(&mut granted);
-    }
-    if let Some(decided) = decided {
-        context.note_decided(decided);
-    }
-    let Some(views) = views else {
-        return Ok(());
-    };
-    let met = views.met_by(context.claims());
-    let seen = match views.get(&met) {
-        Some(seen) => seen,
-        None => {
-            let (shared, of) = (Arc::clone(state), met.clone());
-            let made = offload.run(move || Arc::new(view(&shared.supergraph, &of)));
-            let made = made.await;
-            views.insert(met, Arc::clone(&made));
-            made
-        }
-    };
-    context.note_view(seen);
-    Ok(())
 }
 
 /// What decides policies; what was there before goes on if the options ask for the same.

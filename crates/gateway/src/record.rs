@@ -14,7 +14,7 @@ use crate::{
     shared::{
         failures,
         identity::Identity,
-        measured::{code, log},
+        measured::{code, count, log},
         operation_values::RequestValues,
     },
     subscribe::end::EndLine,
@@ -124,21 +124,14 @@ impl Gateway {
         record: Option<&Record>,
         codes: impl Iterator<Item = &'c &'static str>,
     ) {
-        for code in codes {
-            if let Some(metrics) = &self.telemetry.metrics {
-                metrics.exceeded(code);
-            }
-            if let Some(record) = record {
-                record.exceeded(code);
-            }
-        }
+        count(&self.telemetry, record, codes);
     }
 
     /// Notes what of a connection is beyond a limit that is only measured.
     pub(crate) fn note_exceeded<T: PartialOrd + Debug>(&self, measured: &Measured<T>, found: &T) {
         if measured.is_exceeded_by(found) {
             log(measured.which, found, &measured.limit);
-            self.exceeded(None, [&code(measured.which)].into_iter());
+            count(&self.telemetry, None, [&code(measured.which)]);
         }
     }
 }

@@ -16,7 +16,6 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::operation_rates::{OperationRate, OperationRates, component};
 use crate::{
     coprocessor::{decide::Question, plugins::LoadedPlugin},
-    gateway::Gateway,
     shared::{
         error::RequestError,
         operation_values::OperationValues,
@@ -32,48 +31,44 @@ pub(super) struct KeyValues<'a, 'o> {
     keys: Vec<(&'a str, Option<String>)>,
 }
 
-impl Gateway {
-    /// Asks the components that keys of rates name. One that failed refuses the operation, or has said nothing.
-    pub(super) async fn component_keys<'a, 'o>(
-        &self,
-        rates: &'a OperationRates,
-        asked: &'a OperationValues<'o>,
-    ) -> Result<KeyValues<'a, 'o>, RequestError> {
-        let mut keys = Vec::with_capacity(rates.components.len());
-        for of in &rates.components {
-            let mut counting = rates.rates.iter().filter(|rate| {
-                let mut names = rate.key.iter().filter_map(component);
-                names.any(|name| name == of.name())
-                    && rate.when.as_ref().is_none_or(|when| is_met(when, asked))
-            });
-            let Some(first) = counting.next() else {
-                continue;
-            };
-            let refuses = |rate: &OperationRate| rate.measured.is_none();
-            let may_refuse = refuses(first) || counting.any(refuses);
-            let mut lent = lent_to(of, asked);
-            let question = Question {
-                decision: Decision::RateKey,
-                call: move |plugin: &Plugin, mode: CallMode| plugin.rate_key(&mut lent, mode),
-                ends: |_: &Option<String>| false,
-                code: codes::PLUGIN_FAILED,
-            };
-            let telling = Telling::of_operation(asked.context);
-            let said = match of.ask(question, telling).await {
-                Ok(said) => said.flatten(),
-                Err(cause) if may_refuse => return Err(failed(cause)),
-                // What is only measured refuses nobody.
-                Err(cause) => {
-                    let message =
-                        "a plug-in failed, and what is only measured counts by the address";
-                    telling.failed(&cause, message, codes::PLUGIN_FAILED);
-                    None
-                }
-            };
-            keys.push((of.name(), said));
-        }
-        Ok(KeyValues { asked, keys })
+/// Asks the components that keys of rates name. One that failed refuses the operation, or has said nothing.
+pub(super) async fn component_keys<'a, 'o>(
+    rates: &'a OperationRates,
+    asked: &'a OperationValues<'o>,
+) -> Result<KeyValues<'a, 'o>, RequestError> {
+    let mut keys = Vec::with_capacity(rates.components.len());
+    for of in &rates.components {
+        let mut counting = rates.rates.iter().filter(|rate| {
+            let mut names = rate.key.iter().filter_map(component);
+            names.any(|name| name == of.name())
+                && rate.when.as_ref().is_none_or(|when| is_met(when, asked))
+        });
+        let Some(first) = counting.next() else {
+            continue;
+        };
+        let refuses = |rate: &OperationRate| rate.measured.is_none();
+        let may_refuse = refuses(first) || counting.any(refuses);
+        let mut lent = lent_to(of, asked);
+        let question = Question {
+            decision: Decision::RateKey,
+            call: move |plugin: &Plugin, mode: CallMode| plugin.rate_key(&mut lent, mode),
+            ends: |_: &Option<String>| false,
+            code: codes::PLUGIN_FAILED,
+        };
+        let telling = Telling::of_operation(asked.context);
+        let said = match of.ask(question, telling).await {
+            Ok(said) => said.flatten(),
+            Err(cause) if may_refuse => return Err(failed(cause)),
+            // What is only measured refuses nobody.
+            Err(cause) => {
+                let message = "a plug-in failed, and what is only measured counts by the address";
+                telling.failed(&cause, message, codes::PLUGIN_FAILED);
+                None
+            }
+        };
+        keys.push((of.name(), said));
     }
+    Ok(KeyValues { asked, keys })
 }
 
 fn failed(cause: Box<str>) -> RequestError {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::HeaderMap;
-use ogive_config::{Client, RateCharge, Selector};
+use ogive_config::{Client, RateCharge, RateLimitKey, Selector};
 use ogive_store::{
     SharedRates, SharedTaken,
     gcra::{Cell, Quota, Remaining},
@@ -19,19 +19,22 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     admit::{
+        component_keys::component_keys,
         operation_rates::{OperationRate, OperationRates},
         rate_keys::RateKey,
         rates::Admission,
     },
     charge::OperationEstimate,
-    gateway::Gateway,
-    operation::OperationRun,
+    options::GatewayOptions,
     prepare::Prepared,
     shared::{
+        context::OperationContext,
         error::RequestError,
+        operation_values::OperationValues,
         rate_state::RateState,
         selectors::{Selected, is_met},
         shared_state::SharedState,
+        stage::Stage,
     },
 };
 
@@ -79,46 +82,80 @@ impl TakenRates {
     }
 }
 
-/// Takes from rates. In a box, because most operations are counted by none, and room for it is moved with every one.
+/// Takes from rates. Boxed: keeps the common future small.
 type RateFuture<'a> = Pin<Box<dyn Future<Output = Result<TakenRates, RequestError>> + 'a>>;
 
 /// What of a process rates are taken from.
 #[derive(Clone, Copy)]
-pub(super) struct RateSources<'a> {
-    pub(super) admission: &'a Admission,
-    pub(super) shared: Option<&'a SharedState>,
+pub(crate) struct RateSources<'a> {
+    pub(crate) admission: &'a Admission,
+    pub(crate) shared: Option<&'a SharedState>,
 }
 
-impl Gateway {
-    /// Takes from all rates that count an operation, or refuses it; `None` if there are none that have to be waited for.
-    pub(crate) fn take_rates<'a>(
+/// Admits an operation: takes from all rates that count it, or rejects it.
+#[derive(Debug)]
+pub(crate) struct AdmitOperation {
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) shared: Option<Arc<SharedState>>,
+    pub(crate) options: Arc<GatewayOptions>,
+}
+
+impl Stage for AdmitOperation {
+    const NAME: &'static str = "admit operation";
+    const DOES: &'static str = "take from the rates that count the operation";
+    const OPTION: Option<&'static str> = Some("traffic_shaping.router.rate_limits");
+}
+
+impl AdmitOperation {
+    /// Whether requests pass it.
+    pub(crate) fn is_on(options: &GatewayOptions) -> bool {
+        let rate = options.admission.rate.as_ref();
+        options.operation_rates.is_some()
+            || rate.is_some_and(|rate| rate.key == RateLimitKey::Operation)
+    }
+    /// `None` if there are no rates that have to be waited for.
+    pub(crate) fn run<'a>(
         &'a self,
-        run: &'a OperationRun<'_>,
+        context: &'a OperationContext<'a>,
         prepared: &'a Prepared,
         estimate: Option<OperationEstimate>,
     ) -> Result<Option<RateFuture<'a>>, RequestError> {
         let name = prepared.operation.name();
-        let options = &run.serving.options;
-        self.admit_operation(&options.admission, name, run.context)?;
-        let rates = options.operation_rates.as_ref();
-        Ok(rates.map(|rates| Box::pin(self.take_all(run, rates, prepared, estimate)) as _))
+        let limits = &self.options.admission;
+        let charged = self.admission.admit_operation(limits, name);
+        // Who is rejected learns from `retry-after` when to come back: entries of a batch share one head.
+        let charged = charged.map_err(|error| RequestError {
+            rate: None,
+            ..error
+        })?;
+        if let Some(charged) = charged {
+            let mut headers = HeaderMap::new();
+            charged.state.write(&mut headers);
+            context.add(headers);
+            context.count_exceeded(&charged.exceeded);
+        }
+        let rates = self.options.operation_rates.as_ref();
+        Ok(rates.map(|rates| Box::pin(self.take_all(rates, context, prepared, estimate)) as _))
     }
 
     /// Waits only for Redis, and only where nothing is leased, and for components that keys name.
     async fn take_all(
         &self,
-        run: &OperationRun<'_>,
         rates: &OperationRates,
+        context: &OperationContext<'_>,
         prepared: &Prepared,
         estimate: Option<OperationEstimate>,
     ) -> Result<TakenRates, RequestError> {
-        let context = run.context;
-        let asked = run.values(&prepared.operation);
-        let asked = self.component_keys(rates, &asked).await?;
+        let asked = OperationValues {
+            context,
+            operation: &prepared.operation,
+            observe: &self.options.observe,
+        };
+        let asked = component_keys(rates, &asked).await?;
         let cost = estimate.map_or(1, |estimate| estimate.estimated);
         let sources = RateSources {
             admission: &self.admission,
-            shared: run.serving.shared.as_deref(),
+            shared: self.shared.as_deref(),
         };
         let mut taken: Vec<Taken> = Vec::with_capacity(rates.rates.len());
         let mut told = HeaderMap::new();
@@ -150,7 +187,7 @@ impl Gateway {
                         );
                     }
                     let code = codes::REQUEST_RATE_LIMITED.as_str();
-                    self.exceeded(context.record(), [code].iter());
+                    context.count_exceeded(&[code]);
                 }
                 (Err(_), None) => {
                     for taken in &taken {

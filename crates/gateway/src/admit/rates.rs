@@ -162,6 +162,15 @@ pub struct Admitted {
     pub exceeded: Exceeded,
 }
 
+/// What a rate says of a request that it lets pass.
+#[derive(Debug)]
+pub struct Charged {
+    /// What to tell the client.
+    pub state: RateState,
+    /// The code of the rate, if the request exceeds it and the rate is only measured.
+    pub exceeded: Option<&'static str>,
+}
+
 impl Admitted {
     /// It has its answer, which tells of the rate.
     pub(crate) fn answered<B>(&mut self, answer: &mut Response<B>) {
@@ -247,7 +256,7 @@ impl Admission {
         options: &AdmissionOptions,
         headers: &HeaderMap,
         client: Client,
-    ) -> Result<Admitted, (RequestError, Option<RateState>)> {
+    ) -> Result<Admitted, RequestError> {
         let mut admitted = Admitted::default();
         // Counted only on demand: a counter that all threads write to costs each of them.
         if let Some(max) = &options.concurrency {
@@ -258,7 +267,7 @@ impl Admission {
                     codes::REQUEST_CONCURRENCY_LIMITED,
                     "too many requests at a time",
                 );
-                return Err((retry_after(error, 1), None));
+                return Err(retry_after(error, 1));
             }
             note(max, &(before + 1), &mut admitted.exceeded);
         }
@@ -279,24 +288,19 @@ impl Admission {
             // Not known yet.
             RateLimitKey::Claim | RateLimitKey::Operation => return Ok(admitted),
         };
-        let (state, exceeded) = self
-            .check(rate, key)
-            .map_err(|(error, state)| (error, Some(state)))?;
-        admitted.rate = Some(state);
-        if exceeded {
-            admitted.exceeded.push(codes::REQUEST_RATE_LIMITED.as_str());
-        }
+        let charged = self.check(rate, key)?;
+        admitted.exceeded.extend(charged.exceeded);
+        admitted.rate = Some(charged.state);
         Ok(admitted)
     }
 
-    /// Lets a caller in, where the rate is one of callers. `claim` gives what a claim says of it. Gives what to tell, and
-    /// whether the rate is exceeded, but only measured.
+    /// Lets a caller in; `None` if the rate is not one of callers. `claim` gives what a claim says of the caller.
     pub fn admit_caller<'a>(
         &self,
         options: &AdmissionOptions,
         client: Client,
         claim: impl FnOnce(&str) -> Option<std::borrow::Cow<'a, str>>,
-    ) -> Result<Option<(RateState, bool)>, (RequestError, RateState)> {
+    ) -> Result<Option<Charged>, RequestError> {
         let rate = options.rate.as_ref();
         let Some(rate) = rate.filter(|rate| rate.key == RateLimitKey::Claim) else {
             return Ok(None);
@@ -309,13 +313,12 @@ impl Admission {
         self.check(rate, key).map(Some)
     }
 
-    /// Lets an operation in, by its name, where the rate is one of operations. Gives what to tell, and whether the rate is
-    /// exceeded, but only measured.
+    /// Lets an operation in, by its name; `None` if the rate is not one of operations.
     pub fn admit_operation(
         &self,
         options: &AdmissionOptions,
         name: Option<&str>,
-    ) -> Result<Option<(RateState, bool)>, (RequestError, RateState)> {
+    ) -> Result<Option<Charged>, RequestError> {
         let rate = options.rate.as_ref();
         let rate = rate.filter(|rate| rate.key == RateLimitKey::Operation);
         let key = || RateKey::known(self.hasher.hash_one((3u8, name)));
@@ -330,28 +333,28 @@ impl Admission {
         }
     }
 
-    fn check(
-        &self,
-        rate: &Rate,
-        key: RateKey,
-    ) -> Result<(RateState, bool), (RequestError, RateState)> {
+    fn check(&self, rate: &Rate, key: RateKey) -> Result<Charged, RequestError> {
         let (ok, state) = self.take(rate, key);
-        if !ok {
-            if !rate.measure_only {
-                let error = RequestError::http(codes::REQUEST_RATE_LIMITED, "too many requests");
-                return Err((
-                    retry_after(error, state.reset_seconds.unwrap_or_default().max(1)),
-                    state,
-                ));
-            }
-            if let Some(requests) = self.measured.count(self.now()) {
-                tracing::warn!(
-                    requests,
-                    "requests exceed the rate limit, which is only measured"
-                );
-            }
+        if ok {
+            let exceeded = None;
+            return Ok(Charged { state, exceeded });
         }
-        Ok((state, !ok))
+        if !rate.measure_only {
+            let error = RequestError::http(codes::REQUEST_RATE_LIMITED, "too many requests");
+            let seconds = state.reset_seconds.unwrap_or_default().max(1);
+            return Err(RequestError {
+                rate: Some(Box::new(state)),
+                ..retry_after(error, seconds)
+            });
+        }
+        if let Some(requests) = self.measured.count(self.now()) {
+            tracing::warn!(
+                requests,
+                "requests exceed the rate limit, which is only measured"
+            );
+        }
+        let exceeded = Some(codes::REQUEST_RATE_LIMITED.as_str());
+        Ok(Charged { state, exceeded })
     }
 
     fn take(&self, rate: &Rate, key: RateKey) -> (bool, RateState) {

@@ -10,17 +10,16 @@ use ogive_transport::{AdmissionFuture, FetchAdmission};
 
 use crate::{
     admit::{operation::RateSources, operation_rates::SubgraphRates},
-    gateway::{Gateway, Serving},
+    options::GatewayOptions,
     schema::operation::PreparedOperation,
     shared::{
         context::OperationContext, observe_options::ObserveOptions,
-        operation_values::OperationValues, shared_state::SharedState,
+        operation_values::OperationValues,
     },
 };
 
 /// The rates that one operation takes from while it asks subgraphs.
 pub(crate) struct FetchRates<'a> {
-    gateway: &'a Gateway,
     rates: &'a SubgraphRates,
     sources: RateSources<'a>,
     asked: OperationValues<'a>,
@@ -29,31 +28,24 @@ pub(crate) struct FetchRates<'a> {
 impl<'a> FetchRates<'a> {
     /// `None` if there are none.
     pub(crate) fn of(
-        gateway: &'a Gateway,
-        serving: &'a Serving,
+        sources: RateSources<'a>,
+        options: &'a GatewayOptions,
         context: &'a OperationContext<'a>,
         operation: &'a Arc<PreparedOperation>,
     ) -> Option<FetchRates<'a>> {
-        let options = &serving.options;
         let rates = (options.subgraph_rates.as_deref()?, &options.observe);
-        let shared = serving.shared.as_deref();
-        Some(Self::new(gateway, shared, rates, (context, operation)))
+        Some(Self::new(sources, rates, (context, operation)))
     }
 
     /// Takes from `rates`, which were configured together with where clients say what they are called.
     pub(crate) fn new(
-        gateway: &'a Gateway,
-        shared: Option<&'a SharedState>,
+        sources: RateSources<'a>,
         (rates, observe): (&'a SubgraphRates, &'a ObserveOptions),
         (context, operation): (&'a OperationContext<'a>, &'a Arc<PreparedOperation>),
     ) -> FetchRates<'a> {
         FetchRates {
-            gateway,
             rates,
-            sources: RateSources {
-                admission: &gateway.admission,
-                shared,
-            },
+            sources,
             asked: OperationValues {
                 context,
                 operation,
@@ -81,8 +73,7 @@ impl<'a> FetchRates<'a> {
                         );
                     }
                     let code = codes::REQUEST_RATE_LIMITED.as_str();
-                    self.gateway
-                        .exceeded(self.asked.context.record(), [code].iter());
+                    self.asked.context.count_exceeded(&[code]);
                 }
                 (Err(_), None) => {
                     for one in &taken {

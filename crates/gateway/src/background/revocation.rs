@@ -41,7 +41,7 @@ impl Gateway {
     ) -> Option<RevocationGuard> {
         let (serving, context) = (run.serving, run.context);
         let (parts, identity) = context.origin()?;
-        let authentication = serving.authentication.as_ref();
+        let authentication = serving.services.authentication.as_ref();
         // What counted as nothing says nothing of who asks, whoever else says it.
         let known_as = identity.caller().ok().flatten();
         let credential = authentication
@@ -71,7 +71,7 @@ impl Gateway {
 /// What was decided of policies for an operation, if any were.
 fn demands(run: &OperationRun<'_>, plan: &Arc<Plan>) -> Option<Demands> {
     let (serving, context) = (run.serving, run.context);
-    serving.policies.as_ref()?;
+    serving.services.policies.as_ref()?;
     // Everything is shown anyway.
     if serving.state.options.authorization.dry_run {
         return None;
@@ -143,7 +143,7 @@ async fn keep_time(gateway: &Arc<Gateway>) -> Infallible {
 async fn judge_credentials(gateway: &Arc<Gateway>, provider: Provider) {
     let serving = gateway.serving.load_full();
     // Nobody judges any more, and a reload ends what was judged before.
-    let Some(authentication) = &serving.authentication else {
+    let Some(authentication) = &serving.services.authentication else {
         return;
     };
     let mut groups: BTreeMap<[u8; 32], CredentialGroup> = BTreeMap::new();
@@ -173,7 +173,7 @@ async fn judge_credentials(gateway: &Arc<Gateway>, provider: Provider) {
 /// Decides policies again, once.
 async fn judge_policies(gateway: &Arc<Gateway>) {
     let serving = gateway.serving.load_full();
-    if serving.policies.is_none() {
+    if serving.services.policies.is_none() {
         return;
     }
     let mut groups: BTreeMap<_, PolicyGroup> = BTreeMap::new();
@@ -231,7 +231,7 @@ impl CredentialGroup {
         serving: &Serving,
         (provider, silence): (Provider, &Silence),
     ) {
-        let Some(authentication) = &serving.authentication else {
+        let Some(authentication) = &serving.services.authentication else {
             return;
         };
         for watched in &self.watched {
@@ -283,7 +283,7 @@ struct PolicyGroup(Vec<Arc<RevocableOperation>>);
 impl PolicyGroup {
     async fn judge(&self, gateway: &Gateway, serving: &Serving, silence: &Silence) {
         let first = self.0.first().and_then(|watched| watched.demands.as_ref());
-        let (Some(policies), Some(demands)) = (&serving.policies, first) else {
+        let (Some(policies), Some(demands)) = (&serving.services.policies, first) else {
             return;
         };
         for watched in &self.0 {
@@ -294,7 +294,7 @@ impl PolicyGroup {
         let decided = match silence.get() {
             Some(error) => Err(error.clone()),
             None => {
-                let with = (&gateway.offload, telling);
+                let with = (gateway.offload(), telling);
                 let asked = policies.decide(&plan.requirements, plan.kind, caller, with);
                 asked.await
             }

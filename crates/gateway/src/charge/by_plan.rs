@@ -10,7 +10,7 @@ use ogive_operation::{FieldNodeId, FieldRef, Operation, SelectionSetId};
 use ogive_plan::{LayoutId, OperationKind, OutSource, Plan, ShapeId, SlotIndex};
 use ogive_telemetry::codes;
 
-use super::{ChargeOptions, PlanLimits, with_numbers};
+use super::{Charge, PlanLimits, with_numbers};
 use crate::{
     prepare::Prepared,
     schema::{operation::PlannedOperation, plan_costs::PlanCosts, state::SchemaState},
@@ -23,82 +23,82 @@ use crate::{
 /// Where a value is.
 type Place = (LayoutId, SlotIndex);
 
-/// Refuses an operation whose plan costs too much, or notes the subgraphs that are not asked. Gives the codes of what is
-/// only measured.
-pub(crate) fn charge_plan(
-    options: &ChargeOptions,
-    state: &SchemaState,
-    (prepared, planned): (&Prepared, &PlannedOperation),
-    worker: &WorkerState,
-    context: &OperationContext<'_>,
-) -> Result<Vec<&'static str>, RequestError> {
-    let mut exceeded = Vec::new();
-    let Some(limits) = options.plan.as_deref() else {
-        return Ok(exceeded);
-    };
-    let costs = planned
-        .costs
-        .get_or_init(|| plan_costs(limits, state, &prepared.operation.operation, &planned.plan));
-    let of = (&state.supergraph.schema, &state.supergraph.graph.costs);
-    let scratch = &mut worker.scratch.borrow_mut();
-    let mut evaluate = |program: &Program| {
-        let estimate = program.evaluate(of.0, of.1, &prepared.variables, scratch);
-        estimate.cost
-    };
-    let requests = planned.plan.fetches.len() as u64;
-    let entities = costs.entities.as_ref().map_or(0, &mut evaluate);
-    let counted = [
-        (
-            limits.requests,
-            requests,
-            codes::COST_TOO_MANY_SUBGRAPH_REQUESTS,
-            "requests to subgraphs",
-        ),
-        (
-            limits.entities,
-            entities,
-            codes::COST_TOO_MANY_ENTITIES,
-            "look-ups of entities",
-        ),
-    ];
-    for (max, found, code, what) in counted {
-        let Some(max) = max.filter(|max| found > *max) else {
-            continue;
+impl Charge {
+    /// Rejects an operation whose plan costs too much, or notes the subgraphs that are not asked.
+    pub(crate) fn run_planned(
+        &self,
+        context: &OperationContext<'_>,
+        worker: &WorkerState,
+        (prepared, planned): (&Prepared, &PlannedOperation),
+    ) -> Result<(), RequestError> {
+        let (options, state) = (&self.control, &*self.state);
+        let Some(limits) = options.plan.as_deref() else {
+            return Ok(());
         };
-        if options.is_enforced {
-            let message =
-                format!("the operation takes {found} {what}, and may take no more than {max}");
-            let error = RequestError::graphql(code, message);
-            let numbers = vec![("cost.estimated", found), ("cost.max", max)];
-            return Err(with_numbers(error, numbers));
+        let costs = planned.costs.get_or_init(|| {
+            plan_costs(limits, state, &prepared.operation.operation, &planned.plan)
+        });
+        let of = (&state.supergraph.schema, &state.supergraph.graph.costs);
+        let scratch = &mut worker.scratch.borrow_mut();
+        let mut evaluate = |program: &Program| {
+            let estimate = program.evaluate(of.0, of.1, &prepared.variables, scratch);
+            estimate.cost
+        };
+        let requests = planned.plan.fetches.len() as u64;
+        let entities = costs.entities.as_ref().map_or(0, &mut evaluate);
+        let counted = [
+            (
+                limits.requests,
+                requests,
+                codes::COST_TOO_MANY_SUBGRAPH_REQUESTS,
+                "requests to subgraphs",
+            ),
+            (
+                limits.entities,
+                entities,
+                codes::COST_TOO_MANY_ENTITIES,
+                "look-ups of entities",
+            ),
+        ];
+        for (max, found, code, what) in counted {
+            let Some(max) = max.filter(|max| found > *max) else {
+                continue;
+            };
+            if options.is_enforced {
+                let message =
+                    format!("the operation takes {found} {what}, and may take no more than {max}");
+                let error = RequestError::graphql(code, message);
+                let numbers = vec![("cost.estimated", found), ("cost.max", max)];
+                return Err(with_numbers(error, numbers));
+            }
+            context.count_exceeded(&[code.as_str()]);
         }
-        exceeded.push(code.as_str());
-    }
-    let mut refused = Vec::new();
-    for (subgraph, max, program) in &costs.subgraphs {
-        let estimated = evaluate(program);
-        if estimated > *max {
-            refused.push(RefusedSubgraph {
-                subgraph: *subgraph,
-                estimated,
-                max: *max,
-            });
+        let mut refused = Vec::new();
+        for (subgraph, max, program) in &costs.subgraphs {
+            let estimated = evaluate(program);
+            if estimated > *max {
+                refused.push(RefusedSubgraph {
+                    subgraph: *subgraph,
+                    estimated,
+                    max: *max,
+                });
+            }
         }
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let code = codes::SUBGRAPH_COST_ESTIMATED_TOO_EXPENSIVE;
+        if !options.is_enforced {
+            context.count_exceeded(&[code.as_str()]);
+        } else if planned.plan.kind == OperationKind::Subscription {
+            // Its events would all lack the same fields.
+            let message = "what is asked of a subgraph is estimated to cost more than it may";
+            return Err(RequestError::graphql(code, message));
+        } else {
+            context.refuse(refused);
+        }
+        Ok(())
     }
-    if refused.is_empty() {
-        return Ok(exceeded);
-    }
-    let code = codes::SUBGRAPH_COST_ESTIMATED_TOO_EXPENSIVE;
-    if !options.is_enforced {
-        exceeded.push(code.as_str());
-    } else if planned.plan.kind == OperationKind::Subscription {
-        // Its events would all lack the same fields.
-        let message = "what is asked of a subgraph is estimated to cost more than it may";
-        return Err(RequestError::graphql(code, message));
-    } else {
-        context.refuse(refused);
-    }
-    Ok(exceeded)
 }
 
 /// Compiles what a plan costs.

@@ -6,6 +6,8 @@ mod by_answer;
 mod by_plan;
 mod options;
 
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_base::{bounded, foreign::MESSAGE_BYTES_MAX};
 use ogive_cost::{Estimate, report};
@@ -14,16 +16,14 @@ use ogive_telemetry::{Metrics, Telemetry, codes, names::COST_OK};
 pub use options::{ChargeOptions, PlanLimits};
 
 pub(crate) use by_answer::{OperationCost, output_costs};
-pub(crate) use by_plan::charge_plan;
 
 use crate::{
-    gateway::Gateway,
-    operation::OperationRun,
+    options::GatewayOptions,
     prepare::Prepared,
-    schema::operation::{PlannedOperation, PreparedOperation},
+    schema::operation::PreparedOperation,
     schema::state::SchemaState,
     shared::{
-        context::OperationContext, error::RequestError, stage_observer::StageEvent,
+        context::OperationContext, error::RequestError, stage::Stage, stage_observer::StageEvent,
         worker::WorkerState,
     },
 };
@@ -42,86 +42,70 @@ pub(crate) struct OperationEstimate {
     pub(crate) exceeded: Option<&'static str>,
 }
 
-impl Gateway {
-    /// Refuses an operation that costs too much, or says what it costs; `None` if nobody asks.
-    pub(crate) fn charge(
-        &self,
-        run: &OperationRun<'_>,
-        prepared: &Prepared,
-    ) -> Result<Option<OperationEstimate>, RequestError> {
-        let Some(options) = &run.serving.options.demand_control else {
-            return Ok(None);
-        };
-        let state = &run.serving.state;
-        let estimate = charge(options, state, prepared, run.worker, run.context)?;
-        let exceeded = estimate.iter().flat_map(|estimate| &estimate.exceeded);
-        self.exceeded(run.context.record(), exceeded);
-        if let Some(estimate) = &estimate {
-            run.context
-                .passed(|| StageEvent::Charge(estimate.estimated));
-        }
-        Ok(estimate)
-    }
-    /// The same once it is known how it is planned.
-    pub(crate) fn charge_plan(
-        &self,
-        run: &OperationRun<'_>,
-        prepared: &Prepared,
-        planned: &PlannedOperation,
-    ) -> Result<(), RequestError> {
-        if let Some(options) = &run.serving.options.demand_control {
-            let state = &run.serving.state;
-            let operation = (prepared, planned);
-            let exceeded = charge_plan(options, state, operation, run.worker, run.context)?;
-            self.exceeded(run.context.record(), exceeded.iter());
-        }
-        Ok(())
-    }
+/// Rejects an operation that is estimated to cost too much.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    pub(crate) control: ChargeOptions,
+    pub(crate) state: Arc<SchemaState>,
 }
 
-/// Refuses an operation that costs too much, or says what it costs; `None` if nobody knows.
-pub(crate) fn charge(
-    options: &ChargeOptions,
-    state: &SchemaState,
-    prepared: &Prepared,
-    worker: &WorkerState,
-    context: &OperationContext<'_>,
-) -> Result<Option<OperationEstimate>, RequestError> {
-    let Some(program) = &prepared.operation.cost else {
-        return Ok(None);
-    };
-    let supergraph = &state.supergraph;
-    let (schema, costs) = (&supergraph.schema, &supergraph.graph.costs);
-    let scratch = &mut worker.scratch.borrow_mut();
-    let estimate = program.evaluate(schema, costs, &prepared.variables, scratch);
-    context.note("charge", || {
-        let (cost, max) = (estimate.cost, options.max);
-        let told = match excess(options, &estimate) {
-            None => "",
-            Some(_) if options.is_enforced => ": refused",
-            Some(_) => ": too much, which is only measured (`demand_control.mode`)",
+impl Stage for Charge {
+    const NAME: &'static str = "charge";
+    const DOES: &'static str = "estimate what the operation costs, reject one that costs too much";
+    const OPTION: Option<&'static str> = Some("demand_control");
+}
+
+impl Charge {
+    /// Whether requests pass it.
+    pub(crate) fn is_on(options: &GatewayOptions) -> bool {
+        options.demand_control.is_some()
+    }
+    /// Gives what the operation is estimated to cost; `None` if it has no cost program.
+    pub(crate) fn run(
+        &self,
+        context: &OperationContext<'_>,
+        worker: &WorkerState,
+        prepared: &Prepared,
+    ) -> Result<Option<OperationEstimate>, RequestError> {
+        let (options, supergraph) = (&self.control, &self.state.supergraph);
+        let Some(program) = &prepared.operation.cost else {
+            return Ok(None);
         };
-        format!("estimated cost: {cost}, of at most {max}{told}")
-    });
-    if options.is_exposed {
-        let mut headers = HeaderMap::new();
-        headers.insert(ESTIMATED, HeaderValue::from(estimate.cost));
-        headers.insert(MAX, HeaderValue::from(options.max));
-        context.add(headers);
-    }
-    let exceeded = excess(options, &estimate);
-    if let Some(hooks) = context.coprocessor() {
-        hooks.note_estimated_cost(estimate.cost, exceeded.unwrap_or(COST_OK));
-    }
-    if let Some(metrics) = metrics(context.telemetry()) {
-        metrics.cost_estimated(exceeded.unwrap_or(COST_OK), estimate.cost);
-    }
-    match exceeded.filter(|_| options.is_enforced) {
-        Some(_) => Err(refusal(options, &prepared.operation, &estimate)),
-        None => Ok(Some(OperationEstimate {
-            estimated: estimate.cost,
+        let (schema, costs) = (&supergraph.schema, &supergraph.graph.costs);
+        let scratch = &mut worker.scratch.borrow_mut();
+        let estimate = program.evaluate(schema, costs, &prepared.variables, scratch);
+        context.note("charge", || {
+            let (cost, max) = (estimate.cost, options.max);
+            let told = match excess(options, &estimate) {
+                None => "",
+                Some(_) if options.is_enforced => ": refused",
+                Some(_) => ": too much, which is only measured (`demand_control.mode`)",
+            };
+            format!("estimated cost: {cost}, of at most {max}{told}")
+        });
+        if options.is_exposed {
+            let mut headers = HeaderMap::new();
+            headers.insert(ESTIMATED, HeaderValue::from(estimate.cost));
+            headers.insert(MAX, HeaderValue::from(options.max));
+            context.add(headers);
+        }
+        let exceeded = excess(options, &estimate);
+        if let Some(hooks) = context.coprocessor() {
+            hooks.note_estimated_cost(estimate.cost, exceeded.unwrap_or(COST_OK));
+        }
+        if let Some(metrics) = metrics(context.telemetry()) {
+            metrics.cost_estimated(exceeded.unwrap_or(COST_OK), estimate.cost);
+        }
+        if exceeded.is_some() && options.is_enforced {
+            return Err(refusal(options, &prepared.operation, &estimate));
+        }
+        let estimated = estimate.cost;
+        context.count_exceeded(&exceeded);
+        context.passed(|| StageEvent::Charge(estimated));
+        Ok(Some(OperationEstimate {
+            estimated,
             exceeded,
-        })),
+        }))
     }
 }
 

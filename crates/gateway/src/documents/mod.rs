@@ -12,7 +12,7 @@ pub(crate) mod epoch;
 mod hive;
 pub mod manifest;
 pub mod registered;
-mod shared;
+pub(crate) mod shared;
 mod source;
 pub mod trusted;
 mod unknown;

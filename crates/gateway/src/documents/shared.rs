@@ -1,75 +1,91 @@
 //! Documents that somebody else has. Those of Hive's CDN, and registered documents that all processes know: looked up where one of them is asked for by a hash that this process does
 //! not know, and told to the others when a client has registered one here.
 
-use std::{pin::Pin, time::Instant};
+use std::{pin::Pin, sync::Arc, time::Instant};
 
 use http::HeaderMap;
 use ogive_config::Client;
 
-use super::{DocumentClient, Trusted, hex, hive::HiveDocuments, persisted_hash, resolve, unhex};
+use super::{
+    DocumentClient, Registered, Trusted, hex, hive::HiveDocuments, persisted_hash, resolve, unhex,
+    written::WrittenDocuments,
+};
 use crate::{
-    gateway::{Gateway, Serving},
+    options::GatewayOptions,
     receive::GraphqlRequest,
-    shared::error::RequestError,
+    shared::{error::RequestError, shared_state::SharedState, stage::Stage},
 };
 
 /// Looks a document up.
 type Looking<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-impl Gateway {
+/// Gives a request its document, where it asks for one by an id or a hash.
+#[derive(Debug)]
+pub(crate) struct ResolveDocument {
+    pub(crate) options: Arc<GatewayOptions>,
+    pub(crate) registered: Arc<Registered>,
+    /// Registered documents that were written where all processes find them.
+    pub(crate) written: Arc<WrittenDocuments>,
+    pub(crate) shared: Option<Arc<SharedState>>,
+}
+
+impl Stage for ResolveDocument {
+    const NAME: &'static str = "resolve document";
+    const DOES: &'static str =
+        "find the document of an id or a hash, reject one that is not trusted";
+}
+
+impl ResolveDocument {
     /// Gives a request its document. The hash, if any, is to be registered once the document has proved valid.
     pub(crate) fn resolve(
         &self,
-        serving: &Serving,
         headers: &HeaderMap,
         request: &mut GraphqlRequest,
     ) -> Result<Option<[u8; 32]>, RequestError> {
-        let options = &serving.options;
+        let options = &self.options;
         let client = DocumentClient {
             headers,
             observe: &options.observe,
         };
         resolve(request, &options.documents, &self.registered, client)
     }
-    /// The same, if it has not got it yet.
-    pub(crate) fn resolve_once(
+    /// Gives a request its document, if it has not got it yet.
+    pub(crate) fn run(
         &self,
-        serving: &Serving,
         headers: &HeaderMap,
         request: &mut GraphqlRequest,
     ) -> Result<Option<[u8; 32]>, RequestError> {
         match request.resolved.take() {
             Some(resolved) => Ok(*resolved),
             // A document that was sent, where nobody looks for others.
-            None if serving.options.documents.trusted.is_none()
+            None if self.options.documents.trusted.is_none()
                 && request.document_id.is_none()
                 && request.persisted_query.is_none() =>
             {
                 Ok(None)
             }
-            None => self.resolve(serving, headers, request),
+            None => self.resolve(headers, request),
         }
     }
 
     /// Looks for the document of an id or a hash, if others may know it and this process does not. Who does not find it, finds out as
     /// if nothing were shared: the client then sends the document.
-    pub(crate) fn find_shared<'a>(
+    pub(crate) fn find<'a>(
         &'a self,
-        serving: &'a Serving,
         headers: &HeaderMap,
         request: &GraphqlRequest,
     ) -> Option<Looking<'a>> {
         let client = DocumentClient {
             headers,
-            observe: &serving.options.observe,
+            observe: &self.options.observe,
         };
-        if let Some(trusted) = &serving.options.documents.trusted
+        if let Some(trusted) = &self.options.documents.trusted
             && let Some(looking) = trusted.find_elsewhere(request, client)
         {
             return Some(looking);
         }
-        let shared = serving.shared.as_deref()?;
-        let options = &serving.options.documents;
+        let shared = self.shared.as_deref()?;
+        let options = &self.options.documents;
         options.shared.filter(|_| options.apq)?;
         if !request.query.is_empty() {
             return None;
@@ -91,20 +107,14 @@ impl Gateway {
     }
 
     /// Remembers a document that a client has registered, and tells other processes of it.
-    pub(crate) fn register(
-        &self,
-        serving: &Serving,
-        client: Option<Client>,
-        hash: [u8; 32],
-        text: &str,
-    ) {
+    pub(crate) fn register(&self, client: Option<Client>, hash: [u8; 32], text: &str) {
         let is_new = self.registered.insert(hash, text);
-        let shared = serving.shared.as_ref().filter(|_| is_new);
-        let (Some(kept), Some(shared)) = (serving.options.documents.shared, shared) else {
+        let shared = self.shared.as_ref().filter(|_| is_new);
+        let (Some(kept), Some(shared)) = (self.options.documents.shared, shared) else {
             return;
         };
-        let limits = serving.options.share_of(kept.bytes_max);
-        let client = serving.options.counted(client);
+        let limits = self.options.share_of(kept.bytes_max);
+        let client = self.options.counted(client);
         let now = Instant::now();
         if self.written.admit(client, text.len(), kept, limits, now) {
             shared

@@ -72,7 +72,7 @@ impl Gateway {
     pub async fn explain(self: &Arc<Self>, input: ExplainInput) -> Explanation {
         let serving = self.serving.load_full();
         self.go_on();
-        if let Some(authentication) = &serving.authentication {
+        if let Some(authentication) = &serving.services.authentication {
             authentication.tried().await;
         }
         let recorder = Rc::new(Recorder::new(&serving, &input));

@@ -109,7 +109,7 @@ impl Recorder {
     pub(super) fn new(serving: &Serving, input: &ExplainInput) -> Self {
         Recorder {
             state: Arc::clone(&serving.state),
-            authentication: serving.authentication.clone(),
+            authentication: serving.services.authentication.clone(),
             sections: RefCell::default(),
             brought: RefCell::default(),
             payloads: RefCell::default(),

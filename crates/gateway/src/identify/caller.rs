@@ -3,26 +3,35 @@
 
 use std::{pin::pin, sync::Arc};
 
-use http::request::Parts;
-use ogive_config::Peer;
-use ogive_identity::Caller;
-
 use crate::{
-    gateway::{Gateway, Serving},
-    shared::context::{Identity, RequestContext},
-    shared::error::RequestError,
+    identify::tokens::Authentication, options::GatewayOptions, shared::context::RequestContext,
+    shared::identity::Identity, shared::offload::Offload, shared::stage::Stage,
     shared::telling::Telling,
-    shared::worker::WorkerState,
 };
 
-impl Gateway {
+/// Finds out who asks, by a token, an API key or a certificate.
+#[derive(Debug)]
+pub(crate) struct Authenticate {
+    pub(crate) authentication: Arc<Authentication>,
+    pub(crate) offload: Arc<Offload>,
+    pub(crate) options: Arc<GatewayOptions>,
+}
+
+impl Stage for Authenticate {
+    const NAME: &'static str = "authenticate";
+    const DOES: &'static str =
+        "find out who asks, by a token, an API key, a certificate or a component";
+    const OPTION: Option<&'static str> = Some("authentication.router");
+}
+
+impl Authenticate {
+    /// Whether requests pass it.
+    pub(crate) fn is_on(options: &GatewayOptions) -> bool {
+        options.authentication.is_some()
+    }
     /// Who asks, by what the client brings; `None` if that changes nothing.
-    pub(crate) async fn known(
-        &self,
-        serving: &Serving,
-        context: RequestContext<'_>,
-    ) -> Option<Identity> {
-        let (authentication, identity) = (serving.authentication.as_ref()?, context.identity);
+    pub(crate) async fn run(&self, context: RequestContext<'_>) -> Option<Identity> {
+        let (authentication, identity) = (&self.authentication, context.identity);
         let telling = Telling::of_request(context);
         let said = match authentication.options().components() {
             [] => None,
@@ -36,11 +45,11 @@ impl Gateway {
                 (identified.await?, None)
             }
         };
-        if let Some(metrics) = &self.telemetry.metrics {
+        if let Some(metrics) = &context.telemetry.metrics {
             metrics.authenticated(caller.as_ref().err().map(|error| error.code().as_str()));
         }
         if let (Some(record), Ok(caller)) = (context.record, &caller)
-            && let Some(rules) = &serving.options.observe.attributes
+            && let Some(rules) = &self.options.observe.attributes
         {
             rules.note_caller(record, caller);
         }
@@ -51,70 +60,5 @@ impl Gateway {
             api_key: identity.api_key.clone(),
             ..Identity::like(identity)
         })
-    }
-
-    /// Lets a request for a page in that is for known callers only. It costs as much as one for GraphQL.
-    pub(crate) async fn let_page_in(
-        &self,
-        serving: &Serving,
-        context: RequestContext<'_>,
-    ) -> Result<(), RequestError> {
-        let admitted = self.let_in(&serving.options, context);
-        let _admitted = admitted.map_err(|(error, _)| error)?;
-        let known = match &serving.authentication {
-            Some(_) => Box::pin(self.known(serving, context)).await,
-            None => None,
-        };
-        let identity = known.as_ref().unwrap_or(context.identity);
-        let of_caller = self.let_caller_in(&serving.options, context, identity);
-        of_caller.map_err(|(error, _)| error)?;
-        identity.check(true, serving.options.challenge)
-    }
-
-    /// Who introduces itself like this, and may ask anything.
-    pub(crate) async fn introduced(
-        &self,
-        parts: &Parts,
-        identity: &Identity,
-        worker: &WorkerState,
-    ) -> Result<Option<Arc<Caller>>, RequestError> {
-        let serving = self.serving.load_full();
-        let context = RequestContext {
-            parts,
-            identity,
-            worker,
-            telemetry: &self.telemetry,
-            record: None,
-            coprocessor: None,
-            error_rules: serving.state.options.error_rules.as_deref(),
-        };
-        let options = &serving.options;
-        // Whoever guesses tokens is slowed down as with requests.
-        let _admitted = self.let_in(options, context).map_err(|(error, _)| error)?;
-        let known = self.known(&serving, context).await;
-        let identity = known.as_ref().unwrap_or(identity);
-        identity.check(options.caller_required, options.challenge)?;
-        identity.caller()
-    }
-
-    /// Who asks with such a head, as a request's own stage finds it out; for whoever measures that.
-    pub async fn caller_of(
-        &self,
-        parts: &Parts,
-        peer: Peer,
-        worker: &WorkerState,
-    ) -> Option<Arc<Caller>> {
-        let serving = self.serving.load_full();
-        let context = RequestContext {
-            parts,
-            identity: &Identity::of(peer),
-            worker,
-            telemetry: &self.telemetry,
-            record: None,
-            coprocessor: None,
-            error_rules: serving.state.options.error_rules.as_deref(),
-        };
-        let known = pin!(self.known(&serving, context)).await?;
-        known.caller().ok().flatten()
     }
 }

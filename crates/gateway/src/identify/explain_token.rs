@@ -77,7 +77,7 @@ impl CallerFacts {
 /// What is shown of who asks.
 pub(crate) async fn brought_text(serving: &Serving, brought: &CallerFacts) -> String {
     let mut out = String::new();
-    let authentication = serving.authentication.as_deref();
+    let authentication = serving.services.authentication.as_deref();
     let told = match (authentication, &brought.token) {
         // Nobody has looked at the token then.
         _ if brought.component.is_some() => false,

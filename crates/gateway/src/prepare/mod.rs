@@ -24,6 +24,7 @@ use crate::{
     schema::state::SchemaState,
     shared::error::{RequestError, no_subscriptions, queue_full},
     shared::offload::{LIGHT_BODY, LIGHT_DOCUMENT, Offload, PlanPermit, QueueFull, Share},
+    shared::stage::Stage,
 };
 
 /// What stop 3 gets.
@@ -37,6 +38,34 @@ pub struct Prepared {
     pub cached: bool,
     /// Code of the limit on variables, if they exceed it and it is only measured.
     pub exceeded: Option<&'static str>,
+}
+
+/// Makes a valid operation in normal form of a request, with coerced variables.
+#[derive(Debug)]
+pub(crate) struct Prepare {
+    pub(crate) state: Arc<SchemaState>,
+    pub(crate) offload: Arc<Offload>,
+}
+
+impl Stage for Prepare {
+    const NAME: &'static str = "prepare";
+    const DOES: &'static str = "validate and normalise the document, coerce the variables";
+}
+
+impl Prepare {
+    /// See [`prepare_fairly`].
+    pub(crate) fn run<'a>(
+        &'a self,
+        request: &'a mut GraphqlRequest,
+        share: &'a Share,
+        memory: &'a Reservation,
+    ) -> impl Future<Output = Result<(Prepared, Option<PlanPermit>), RequestError>> + 'a {
+        prepare_fairly(
+            &self.state,
+            request,
+            Means::of(&self.offload, share, memory),
+        )
+    }
 }
 
 /// As much text of a document as becomes syntax tree, about: there is a limit on tokens.
@@ -63,7 +92,14 @@ pub(crate) struct Means<'a> {
     pub(crate) memory: &'a Reservation,
 }
 
-impl Means<'_> {
+impl<'a> Means<'a> {
+    pub(crate) fn of(offload: &'a Offload, share: &'a Share, memory: &'a Reservation) -> Self {
+        Means {
+            offload,
+            share,
+            memory,
+        }
+    }
     /// Does work on the worker if it is light and the worker has time for it.
     pub(crate) fn spend<T>(self, is_light: bool, work: impl FnOnce() -> T) -> Option<T> {
         is_light.then(|| self.share.spend(work)).flatten()

@@ -1,38 +1,56 @@
 //! Stop 1 as a stage: who may not ask is refused first, then the body is read, with files or without.
 
-use std::pin::pin;
+use std::{pin::pin, sync::Arc};
 
-use ogive_base::Reservation;
+use ogive_base::{MemoryBudget, Reservation};
 use ogive_server::drain_body::read_refused;
 use ogive_telemetry::{Record, spans, stop_span};
 use tracing::Instrument;
 
 use crate::{
-    gateway::{Gateway, Serving},
+    options::GatewayOptions,
     receive::{
         Received, RequestBody,
         growing::{Arriving, ClientBytes},
         receive,
         uploads::{self, Uploads},
     },
-    shared::context::{Identity, RequestContext},
+    shared::client_shares::ClientShares,
+    shared::context::RequestContext,
     shared::error::RequestError,
+    shared::identity::Identity,
     shared::measured::Exceeded,
+    shared::offload::Offload,
+    shared::stage::Stage,
 };
 
-impl Gateway {
+/// Reads the body of a request, with its files.
+#[derive(Debug)]
+pub(crate) struct Receive {
+    pub(crate) options: Arc<GatewayOptions>,
+    pub(crate) offload: Arc<Offload>,
+    /// Memory of the process, and how much of it arrives, by client.
+    pub(crate) memory: Arc<MemoryBudget>,
+    pub(crate) arriving: Arc<ClientShares>,
+}
+
+impl Stage for Receive {
+    const NAME: &'static str = "receive";
+    const DOES: &'static str = "read the body: one request or a batch, with its files";
+}
+
+impl Receive {
     /// Where it is counted what arrives of a client.
     pub(crate) fn arriving<'a>(
         &'a self,
-        serving: &'a Serving,
         identity: &Identity,
         memory: &'a Reservation,
     ) -> Arriving<'a> {
         let client = ClientBytes {
             all: &self.arriving,
             client: identity.client,
-            proxies: &serving.options.proxies,
-            most: serving.options.share_of(self.memory.limit()).each,
+            proxies: &self.options.proxies,
+            most: self.options.share_of(self.memory.limit()).each,
         };
         Arriving {
             memory,
@@ -40,39 +58,38 @@ impl Gateway {
         }
     }
 
-    /// Stop 1. Whoever may not ask has nothing read.
-    pub(crate) async fn receive<B: RequestBody>(
+    /// Who may not ask has nothing read.
+    pub(crate) async fn run<B: RequestBody>(
         &self,
-        serving: &Serving,
         context: RequestContext<'_>,
         body: B,
         memory: &Reservation,
         document_id: Option<&str>,
     ) -> (Result<Received, RequestError>, Option<Box<Uploads>>) {
-        let parts = context.parts;
+        let (options, parts) = (&*self.options, context.parts);
         let from = context.record.map(Record::now);
         let mut exceeded = Exceeded::new();
         let received = 'received: {
-            let checked = serving.options.csrf.check(parts);
-            let required = serving.options.caller_required;
+            let checked = options.csrf.check(parts);
+            let required = options.caller_required;
             if let Err(error) =
-                checked.and_then(|()| context.identity.check(required, serving.options.challenge))
+                checked.and_then(|()| context.identity.check(required, options.challenge))
             {
                 Box::pin(read_refused(&parts.headers, body)).await;
                 break 'received (Err(error), None);
             }
-            let limits = &serving.options.receive;
-            let arriving = self.arriving(serving, context.identity, memory);
-            let means = (&self.offload, arriving);
+            let limits = &options.receive;
+            let arriving = self.arriving(context.identity, memory);
+            let means = (&*self.offload, arriving);
             let span = stop_span!(spans::RECEIVE);
-            let options = serving.options.uploads.as_ref();
-            match options.filter(|_| uploads::is_multipart(&parts.headers)) {
-                // In a box, because it takes much room, and room is moved with every request.
-                Some(options) => {
+            let files = options.uploads.as_ref();
+            match files.filter(|_| uploads::is_multipart(&parts.headers)) {
+                // Boxed: keeps the common future small.
+                Some(files) => {
                     let received = Box::pin(uploads::receive(
                         parts,
                         body,
-                        options,
+                        files,
                         limits,
                         document_id,
                         means,
@@ -90,7 +107,7 @@ impl Gateway {
                 }
             }
         };
-        self.exceeded(context.record, exceeded.iter());
+        context.count_exceeded(&exceeded);
         if let (Some(record), Some(from)) = (context.record, from) {
             record.received(from);
         }

@@ -9,18 +9,24 @@ pub mod expose;
 pub(crate) mod parts;
 pub(crate) mod refusal;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use ogive_execute::ExecuteOutput;
 use ogive_server::ResponseBody;
+use ogive_telemetry::{spans, stop_span};
 use ogive_transport::{ADDED_BYTES_MAX, is_for_caches};
 
 use crate::{
     admit::latency_sample::LatencySample,
-    operation::OperationRun,
+    options::GatewayOptions,
     respond::expose::{add_extensions, plan_extension},
     schema::operation::PlannedOperation,
+    schema::state::SchemaState,
+    shared::context::OperationContext,
     shared::media::Media,
+    shared::stage::Stage,
     shared::stage_observer::StageObserver,
     subscribe::format::whole,
 };
@@ -30,34 +36,52 @@ pub fn respond(output: ExecuteOutput, media: Media) -> Response<ResponseBody> {
     framed(StatusCode::OK, media, output.body.into_segments().collect())
 }
 
-/// Stop 5, with the plan if the client asked for it.
-pub(crate) fn respond_operation(
-    run: &OperationRun<'_>,
-    output: ExecuteOutput,
-    plan: Option<&PlannedOperation>,
-) -> Response<ResponseBody> {
-    let mut extensions = Vec::new();
-    if let Some(plan) = plan {
-        extensions.push(("apolloQueryPlan", plan_extension(plan)));
+/// Frames what was executed as an HTTP response.
+#[derive(Debug)]
+pub(crate) struct Respond {
+    pub(crate) state: Arc<SchemaState>,
+    pub(crate) options: Arc<GatewayOptions>,
+}
+
+impl Stage for Respond {
+    const NAME: &'static str = "respond";
+    const DOES: &'static str = "write status, media type and extensions of the response";
+}
+
+impl Respond {
+    /// `plan`: if the client asked for it.
+    pub(crate) fn run(
+        &self,
+        context: &OperationContext<'_>,
+        media: Media,
+        output: ExecuteOutput,
+        plan: Option<&PlannedOperation>,
+    ) -> Response<ResponseBody> {
+        let _span = stop_span!(spans::RESPOND).entered();
+        let sample = LatencySample::of_execution(&output.stats);
+        let mut extensions = Vec::new();
+        if let Some(plan) = plan {
+            extensions.push(("apolloQueryPlan", plan_extension(plan)));
+        }
+        let traces = |_: &&dyn StageObserver| self.options.observe.traces(context.headers);
+        if let Some(observer) = context.observer().filter(traces)
+            && let Some(timeline) = observer.timeline(&self.state.endpoints)
+        {
+            extensions.push(("ogiveTrace", timeline));
+        }
+        let mut response = match extensions.as_slice() {
+            [] => respond(output, media),
+            all => respond_with(add_extensions(&output.body.into_bytes(), all).into(), media),
+        };
+        let added = context.take_added();
+        if !added.is_empty() {
+            add_headers(&mut response, added, !extensions.is_empty());
+        }
+        if self.options.overload.is_some() {
+            sample.tell(&mut response);
+        }
+        response
     }
-    let traces = |_: &&dyn StageObserver| run.serving.options.observe.traces(run.context.headers);
-    if let Some(observer) = run.context.observer().filter(traces)
-        && let Some(timeline) = observer.timeline(&run.serving.state.endpoints)
-    {
-        extensions.push(("ogiveTrace", timeline));
-    }
-    let mut response = match extensions.as_slice() {
-        [] => respond(output, run.media),
-        all => respond_with(
-            add_extensions(&output.body.into_bytes(), all).into(),
-            run.media,
-        ),
-    };
-    let added = run.context.take_added();
-    if !added.is_empty() {
-        add_headers(&mut response, added, !extensions.is_empty());
-    }
-    response
 }
 
 /// A response whose body is written already.

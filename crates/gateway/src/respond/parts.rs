@@ -42,14 +42,14 @@ use tokio::{
 };
 
 use crate::{
-    admit::{operation::TakenRates, subgraph_rates::FetchRates},
-    charge::OperationCost,
+    admit::{operation::RateSources, subgraph_rates::FetchRates},
     coprocessor::{kept::KeptRun, parts::PartOutcome, run::OperationCoprocessor},
     execute::execute_in_parts,
     gateway::Gateway,
     identify::revocation::{Revocable, RevocationGuard, Revoked},
     operation::OperationRun,
     options::GatewayOptions,
+    pending_cost::PendingCost,
     prepare::Prepared,
     respond::error_rules::ErrorRewrites,
     respond::{add_headers, respond_with},
@@ -69,7 +69,6 @@ use crate::{
     subscribe::SubscriberSlot,
     subscribe::end::{EndLine, EndLog, ending},
     subscribe::format::errors_of,
-    usage::UsedOperation,
 };
 
 /// The boundary between parts: what Apollo's gateways use, and what clients take where none is named.
@@ -108,37 +107,6 @@ pub(crate) struct Kept {
     end: Option<(Arc<PartsEnd>, RevocationGuard)>,
     /// The stages that its parts pass, if anybody looks at them, and what is notified when the first part has left.
     hooks: Option<(KeptRun, Rc<Notify>)>,
-}
-
-/// What is known of the cost of an answer before it is there. In a box, because most operations have none, and room for
-/// it is moved with every one.
-pub(crate) struct PendingCost {
-    pub(crate) cost: Option<OperationCost>,
-    pub(crate) taken: TakenRates,
-    pub(crate) used: Option<Box<UsedOperation>>,
-}
-
-impl PendingCost {
-    /// `None` if nothing is counted.
-    pub(crate) fn of(
-        cost: Option<OperationCost>,
-        taken: Option<TakenRates>,
-        used: Option<Box<UsedOperation>>,
-    ) -> Option<Box<PendingCost>> {
-        let is_none = cost.is_none() && taken.is_none() && used.is_none();
-        let taken = taken.unwrap_or_default();
-        (!is_none).then(|| Box::new(PendingCost { cost, taken, used }))
-    }
-    fn settle(self, telemetry: &Telemetry, gateway: Option<&Gateway>, output: &IncrementalOutput) {
-        let counted = self.cost.zip(output.cost);
-        let unused = counted.map_or(0, |(cost, actual)| cost.settle_sent(telemetry, actual));
-        let is_whole = !output.cost_is_partial && output.errors_total == 0;
-        let unused = if is_whole { unused } else { 0 };
-        if let Some(gateway) = gateway {
-            self.taken.settle(unused, &gateway.admission);
-        }
-        UsedOperation::finish(self.used, output.errors_total, unused);
-    }
 }
 
 /// Ends an answer from another thread.
@@ -416,7 +384,13 @@ async fn work(
     let rates = gateway
         .as_deref()
         .zip(serving.as_deref())
-        .and_then(|(gateway, serving)| FetchRates::of(gateway, serving, &context, &operation));
+        .and_then(|(gateway, serving)| {
+            let sources = RateSources {
+                admission: &gateway.admission,
+                shared: serving.services.shared.as_deref(),
+            };
+            FetchRates::of(sources, &serving.options, &context, &operation)
+        });
     let admission = rates.as_ref().map(|rates| rates as &dyn FetchAdmission);
     let end = kept.end;
     let (is_begun, pending) = (Cell::new(false), RefCell::new(BTreeMap::new()));
@@ -494,7 +468,8 @@ fn finish(
     match executed {
         Some(Ok(output)) if output.is_complete => {
             if let Some(settling) = settling {
-                settling.settle(telemetry, gateway, &output);
+                let admission = gateway.map(|gateway| &*gateway.admission);
+                settling.settle(telemetry, admission, &output);
             }
             Ok(())
         }

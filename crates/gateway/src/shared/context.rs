@@ -25,7 +25,7 @@ use crate::{
     receive::uploads::Entry,
     respond::error_rules::ErrorRewrites,
     shared::cost_transport::{CostTransport, RefusedSubgraph},
-    shared::measured::Exceeded,
+    shared::measured::{Exceeded, count},
     shared::stage_observer::{StageEvent, StageObserver},
     shared::worker::WorkerState,
 };
@@ -55,6 +55,10 @@ impl RequestContext<'_> {
     /// Likewise, with a text for people.
     pub(crate) fn note(&self, stage: &'static str, text: impl Fn() -> String) {
         self.worker.passed(|| StageEvent::Other(stage, &text));
+    }
+    /// Counts limits that are exceeded and only measured.
+    pub(crate) fn count_exceeded<'c>(&self, codes: impl IntoIterator<Item = &'c &'static str>) {
+        count(self.telemetry, self.record, codes);
     }
     /// Whether nothing may be sent: it ends where it would be executed.
     pub(crate) fn is_dry_run(&self) -> bool {
@@ -270,6 +274,12 @@ impl<'a> OperationContext<'a> {
     /// Notes limits that are exceeded and only measured.
     pub(crate) fn exceeded(&self) -> RefMut<'_, Exceeded> {
         self.exceeded.borrow_mut()
+    }
+    /// Counts limits that are exceeded and only measured.
+    pub(crate) fn count_exceeded<'c>(&self, codes: impl IntoIterator<Item = &'c &'static str>) {
+        if let Some(telemetry) = self.telemetry {
+            count(telemetry, self.record(), codes);
+        }
     }
     /// Adds headers to the response.
     pub(crate) fn add(&self, headers: HeaderMap) {

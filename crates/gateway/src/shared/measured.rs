@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use ogive_config::{Limit, Measured};
-use ogive_telemetry::codes;
+use ogive_telemetry::{Record, Telemetry, codes};
 
 /// Codes of limits that are exceeded and only measured.
 pub type Exceeded = Vec<&'static str>;
@@ -40,6 +40,22 @@ pub fn note<T: PartialOrd + Debug>(measured: &Measured<T>, found: &T, exceeded: 
     if measured.is_exceeded_by(found) && !exceeded.contains(&code) {
         log(measured.which, found, &measured.limit);
         exceeded.push(code);
+    }
+}
+
+/// Counts limits that are exceeded and only measured, of the process and of a request.
+pub(crate) fn count<'c>(
+    telemetry: &Telemetry,
+    record: Option<&Record>,
+    codes: impl IntoIterator<Item = &'c &'static str>,
+) {
+    for code in codes {
+        if let Some(metrics) = &telemetry.metrics {
+            metrics.exceeded(code);
+        }
+        if let Some(record) = record {
+            record.exceeded(code);
+        }
     }
 }
 

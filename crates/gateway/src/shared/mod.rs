@@ -22,6 +22,7 @@ pub(crate) mod panic;
 pub mod rate_state;
 pub(crate) mod selectors;
 pub(crate) mod shared_state;
+pub mod stage;
 pub(crate) mod stage_observer;
 pub mod telling;
 pub mod worker;

@@ -13,7 +13,7 @@ use ogive_telemetry::Telemetry;
 use ogive_transport::{Endpoint, RequestTransport};
 
 use crate::{
-    charge::{OperationCost, charge, charge_plan},
+    charge::OperationCost,
     coprocessor::{
         loaded_hooks::LoadedHooks,
         settings::{CoprocessorStages, CoprocessorState},
@@ -21,8 +21,7 @@ use crate::{
     documents::DocumentClient,
     execution::BoundOperation,
     gateway::{Gateway, Serving},
-    plan::plan_fairly,
-    prepare::{Means, Prepared, prepare_fairly},
+    prepare::Prepared,
     receive::GraphqlRequest,
     schema::operation::PlannedOperation,
     schema::state::SchemaState,
@@ -153,28 +152,31 @@ impl SourcePlan {
         if !is_judged_alike || !is_admitted || !passes_alike {
             return None;
         }
-        let memory = worker.reserve(&gateway.memory);
-        let means = Means {
-            offload: &gateway.offload,
-            share: &worker.share,
-            memory: &memory,
-        };
+        let (pipeline, memory) = (&serving.pipeline, worker.reserve(&gateway.memory));
         let mut request = self.request();
-        let (prepared, permit) = prepare_fairly(state, &mut request, means).await.ok()?;
+        let prepared = pipeline
+            .prepare
+            .run(&mut request, &worker.share, &memory)
+            .await;
+        let (prepared, permit) = prepared.ok()?;
         let context = opener.context();
         let mut estimate = None;
-        if let Some(control) = &serving.options.demand_control {
-            estimate = charge(control, state, &prepared, worker, &context).ok()?;
+        if let Some(charge) = &pipeline.charge {
+            estimate = charge.run(&context, worker, &prepared).ok()?;
         }
         let asked = OperationValues {
             context: &context,
             operation: &prepared.operation,
             observe: &serving.options.observe,
         };
-        let planned = plan_fairly(state, &asked, means, permit).await;
+        let planned = pipeline
+            .plan
+            .run(&asked, &worker.share, &memory, permit)
+            .await;
         let planned = planned.ok()?.0;
-        if let Some(control) = &serving.options.demand_control {
-            charge_plan(control, state, (&prepared, &planned), worker, &context).ok()?;
+        if let Some(charge) = &pipeline.charge {
+            let operation = (&prepared, &*planned);
+            charge.run_planned(&context, worker, operation).ok()?;
         }
         let control = serving.options.demand_control.as_ref();
         let charged = OperationCost::open(control, &prepared, estimate);
@@ -190,7 +192,10 @@ impl SourcePlan {
 
     /// The request of the client, once more.
     fn request(&self) -> GraphqlRequest {
-        let (document, definition) = (&self.bound.operation.document, &self.bound.operation.definition);
+        let (document, definition) = (
+            &self.bound.operation.document,
+            &self.bound.operation.definition,
+        );
         let mut variables = String::new();
         let defined = document[definition.variables].iter();
         for (variable, value) in defined.zip(&self.asked) {

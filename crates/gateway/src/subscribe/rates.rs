@@ -12,10 +12,10 @@ use ogive_config::{Client, Condition, Selector};
 
 use crate::{
     admit::{
+        operation::RateSources,
         operation_rates::{OperationRate, SubgraphRates},
         subgraph_rates::FetchRates,
     },
-    gateway::Gateway,
     options::GatewayOptions,
     schema::operation::PreparedOperation,
     shared::{
@@ -23,7 +23,6 @@ use crate::{
         observe_options::ObserveOptions,
         operation_values::OperationValues,
         selectors::{Selected, is_met},
-        shared_state::SharedState,
     },
 };
 
@@ -48,11 +47,10 @@ impl EventRates {
     /// meanwhile, as they have decided who shares it.
     pub(crate) fn admission<'a>(
         &'a self,
-        gateway: &'a Gateway,
-        shared: Option<&'a SharedState>,
+        sources: RateSources<'a>,
         asked: (&'a OperationContext<'a>, &'a Arc<PreparedOperation>),
     ) -> FetchRates<'a> {
-        FetchRates::new(gateway, shared, (&self.rates, &self.observe), asked)
+        FetchRates::new(sources, (&self.rates, &self.observe), asked)
     }
     /// What the rates of these subgraphs see of whoever asks.
     pub(crate) fn values<'s>(

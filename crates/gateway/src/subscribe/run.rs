@@ -29,6 +29,7 @@ use tokio::{
 };
 
 use crate::{
+    admit::operation::RateSources,
     execution::Execution,
     gateway::Gateway,
     shared::error::no_memory,
@@ -162,10 +163,12 @@ impl SourceInput {
         let observer = self.worker.observer();
         let now = plan.rates.is_some();
         let now = now.then(|| self.gateway.serving.load_full());
-        let shared = now.as_ref().and_then(|now| now.shared.as_deref());
+        let sources = RateSources {
+            admission: &self.gateway.admission,
+            shared: now.as_ref().and_then(|now| now.services.shared.as_deref()),
+        };
         let rates = plan.rates.as_ref();
-        let rates =
-            rates.map(|rates| rates.admission(&self.gateway, shared, (&context, operation)));
+        let rates = rates.map(|rates| rates.admission(sources, (&context, operation)));
         let output = {
             let execution = Execution::new(&plan.state, operation, &context, &self.worker);
             let requests = watch.as_deref().and_then(StageObserver::requests);

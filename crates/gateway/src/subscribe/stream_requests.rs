@@ -249,15 +249,11 @@ impl Gateway {
             return Err(no_stream());
         };
         // Nor for whoever is beyond a rate.
-        let admitted = match self.let_in(&serving.options, context) {
+        let admitted = match serving.pipeline.admit.run(context) {
             Ok(admitted) => admitted,
-            Err((error, rate)) => {
+            Err(error) => {
                 read_refused(&parts.headers, body).await;
-                let mut response = refused(context, &error, Media::Json);
-                if let Some(rate) = rate {
-                    rate.write(response.headers_mut());
-                }
-                return Ok(response);
+                return Err(error);
             }
         };
         let (id, body) = match parts.method {
@@ -269,7 +265,7 @@ impl Gateway {
                 // Its id is needed before anything else. The stage that takes the body counts it again.
                 let memory = context.worker.reserve(&self.memory);
                 let most = serving.options.receive.body.ceiling;
-                let arriving = self.arriving(serving, context.identity, &memory);
+                let arriving = serving.pipeline.receive.arriving(context.identity, &memory);
                 let body = read_whole(serving, parts, body, (arriving, most)).await?;
                 (operation_id(&body), Some(body))
             }
