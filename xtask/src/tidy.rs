@@ -3,7 +3,7 @@
 //! - crates depend downwards only ([`crate::layers`]);
 //! - layers 0 to 3 use no clock, environment, files, threads or async;
 //! - modules form no import cycles ([`cycles`]), functions have an end ([`functions`]), names are the field's terms
-//!   ([`names`]), files of the operator are read in one place ([`reading`]);
+//!   ([`names`]), files of the operator are read in one place ([`reading`]), stages are listed ([`stages`]);
 //! - source files have at most [`LINES_MAX`] lines, and those of [`LINES_WITH_DOC`] lines or more open with a module doc;
 //! - the five stops of a request are where `ARCHITECTURE.md` says, and say so themselves;
 //! - what `ARCHITECTURE.md` and `docs/walk.md` send newcomers to is there ([`crate::map`]);
@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     changelog::KINDS,
-    code::{cycles, functions, names, reading},
+    code::{cycles, functions, names, reading, stages},
     layers, map, silent,
 };
 
@@ -82,7 +82,7 @@ fn crates(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Rules that look at parsed code: [`cycles`], [`functions`], [`names`], [`reading`].
+/// Rules that look at parsed code: [`cycles`], [`functions`], [`names`], [`reading`], [`stages`].
 fn code(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     let terms = names::Terms::read(root)?;
     for krate in crate::code::read(root)? {
@@ -90,6 +90,7 @@ fn code(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
         wrong.extend(reading::check(&krate));
         wrong.extend(cycles::check(&krate));
         wrong.extend(functions::check(&krate));
+        wrong.extend(stages::check(&krate));
     }
     Ok(())
 }

@@ -12,11 +12,11 @@ use ogive_config::{
 };
 
 use ogive_files::Pipes;
-use ogive_gateway::{GatewayOptions, SchemaState, unusable};
+use ogive_gateway::{GatewayOptions, SchemaState, stages, unusable};
 
 use crate::{
     environment, load,
-    serve_arguments::{redacts, restricted, unusable_scripts},
+    serve_arguments::{NOTHING, redacts, restricted, unusable_scripts},
     terminal,
 };
 
@@ -41,6 +41,15 @@ enum Command {
     Schema,
     /// Write every option with its default, as a file to start from
     Defaults,
+    /// List the stages that requests pass under a configuration, in their order
+    ///
+    /// A stage that is off is not there when requests are served; the option that switches it on is named. Stages of
+    /// subgraph requests and hooks are not in the list.
+    Pipeline {
+        /// Configuration file
+        #[arg(default_value = "ogive.yaml")]
+        file: PathBuf,
+    },
     /// Bring the configuration of another gateway over, with a report on every key
     ///
     /// Reads Apollo Router's `router.yaml`, Hive Router's `router.config.yaml`, Grafbase Gateway's `grafbase.toml` and
@@ -101,6 +110,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         Command::Schema => terminal::print(ogive_config::schema::schema().trim_end()),
         Command::Defaults => terminal::print(ogive_config::schema::defaults().trim_end()),
+        Command::Pipeline { file } => {
+            let config = load::config_checked(file)?;
+            terminal::print(pipeline(&config)?.trim_end());
+        }
         Command::Migrate {
             file,
             from,
@@ -134,6 +147,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The stages under a configuration, one in a line. Which ones there are does not depend on the supergraph.
+fn pipeline(config: &Config) -> Result<String> {
+    let nothing = load::supergraph_text("nothing.graphql", NOTHING)?;
+    let (state, _) = SchemaState::new(nothing, config);
+    let mut out = String::new();
+    for stage in stages::list(&state, &GatewayOptions::new(config)) {
+        let (name, does) = (stage.name, stage.does);
+        let state = if stage.is_on { "on" } else { "off" };
+        let option = stage
+            .option
+            .map_or_else(String::new, |key| format!(" (`{key}`)"));
+        out.push_str(&format!("{name:<18}{state:<5}{does}{option}\n"));
+    }
+    Ok(out)
 }
 
 /// What does not do what it seems to.

@@ -99,7 +99,7 @@ pub(crate) struct Texts {
 }
 
 /// Stands in for a supergraph that is not there yet.
-const NOTHING: &str = include_str!("nothing.graphql");
+pub(crate) const NOTHING: &str = include_str!("nothing.graphql");
 
 impl Arguments {
     /// `ogive dev`.

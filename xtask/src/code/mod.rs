@@ -6,6 +6,7 @@ pub(crate) mod cycles;
 pub(crate) mod functions;
 pub(crate) mod names;
 pub(crate) mod reading;
+pub(crate) mod stages;
 
 use std::{fs, path::Path};
 

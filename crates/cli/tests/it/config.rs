@@ -34,6 +34,34 @@ fn the_defaults_can_be_started_from_and_the_schema_is_json() {
     assert!(policy["properties"]["origins"].is_object(), "{policy}");
 }
 
+#[test]
+fn the_stages_of_a_configuration_are_listed() {
+    let stages = |yaml: &str| {
+        let (code, out, err) = run(&["config", "pipeline", &file("stages.yaml", yaml)]);
+        assert_eq!(code, Some(0), "{err}");
+        out
+    };
+    let state = |out: &str, stage: &str| {
+        let line = out.lines().find(|line| line.starts_with(stage));
+        let line = line.unwrap_or_else(|| panic!("{stage} is not in:\n{out}"));
+        line[stage.len()..]
+            .split_whitespace()
+            .next()
+            .map(str::to_owned)
+    };
+    let few = stages("{}\n");
+    let more = stages(
+        "demand_control: { enabled: true, mode: measure, strategy: { static_estimated: { max: 9 } } }\n",
+    );
+    for (out, charge) in [(&few, "off"), (&more, "on")] {
+        assert_eq!(state(out, "identify").as_deref(), Some("on"));
+        assert_eq!(state(out, "charge").as_deref(), Some(charge), "{out}");
+        assert_eq!(state(out, "check rules").as_deref(), Some("off"));
+    }
+    let place = |stage: &str| few.lines().position(|line| line.starts_with(stage));
+    assert!(place("admit ") < place("receive") && place("receive") < place("finish"));
+}
+
 /// What is wrong by itself, what contradicts something else, and what cannot be had on this machine: all at once.
 #[test]
 fn everything_that_is_wrong_is_said_at_once() {
