@@ -200,6 +200,18 @@ impl Gateway {
         }
     }
 
+    /// The media type of the response and the admission of the request, or the response that rejects it.
+    fn negotiate_and_admit(
+        &self,
+        serving: &Serving,
+        context: RequestContext<'_>,
+    ) -> Result<(Media, Admitted), Box<Response<ResponseBody>>> {
+        let media = self.negotiate(&serving.options, context)?;
+        let admitted = serving.pipeline.admit.run(context);
+        let admitted = admitted.map_err(|error| Box::new(refused(context, &error, media)))?;
+        Ok((media, admitted))
+    }
+
     /// The five stops.
     pub(crate) async fn graphql<B: RequestBody>(
         &self,
@@ -211,12 +223,7 @@ impl Gateway {
         if let Some(asked) = StreamRequest::of(&serving.options, context.parts) {
             return Box::pin(self.stream_request(serving, body, context, asked)).await;
         }
-        let negotiated = self.negotiate(&serving.options, context);
-        let admitted = negotiated.and_then(|media| match serving.pipeline.admit.run(context) {
-            Ok(admitted) => Ok((media, admitted)),
-            Err(error) => Err(Box::new(refused(context, &error, media))),
-        });
-        let (media, mut admitted) = match admitted {
+        let (media, mut admitted) = match self.negotiate_and_admit(serving, context) {
             Ok(admitted) => admitted,
             Err(ended) => {
                 read_refused(&context.parts.headers, body).await;

@@ -143,7 +143,7 @@ impl Pipeline {
 
 /// The stages in the order in which a request passes them, those that are off included.
 pub fn list(state: &SchemaState, options: &GatewayOptions) -> Vec<StageLine> {
-    vec![
+    Vec::from([
         StageLine::of::<Identify>(true),
         StageLine::of::<Admit>(true),
         StageLine::of::<Authenticate>(Authenticate::is_on(options)),
@@ -158,5 +158,5 @@ pub fn list(state: &SchemaState, options: &GatewayOptions) -> Vec<StageLine> {
         StageLine::of::<Execute>(true),
         StageLine::of::<Respond>(true),
         StageLine::of::<Finish>(true),
-    ]
+    ])
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use syn::{
-    ExprField, ExprPath, GenericArgument, Item, ItemFn, ItemStruct, Member, Path, PathArguments,
-    Type,
+    Expr, ExprField, ExprPath, GenericArgument, Item, ItemFn, ItemStruct, Macro, Member, Path,
+    PathArguments, Type,
     visit::{self, Visit},
 };
 
@@ -24,7 +24,7 @@ pub(crate) fn check(krate: &Crate) -> Vec<String> {
     for file in &krate.files {
         for item in &file.items {
             match item {
-                Item::Impl(of) if is_stage(of.trait_.as_ref().map(|(_, path, _)| path)) => {
+                Item::Impl(of) if is_stage(of.trait_.as_ref().map(|(path, _)| path)) => {
                     declared.extend(name(&of.self_ty));
                 }
                 Item::Struct(of) if file.shown == FILE && of.ident == "Pipeline" => {
@@ -119,6 +119,14 @@ impl<'a> Visit<'a> for Accessed {
             self.0.insert(name.to_string());
         }
         visit::visit_expr_field(self, of);
+    }
+    /// What a macro such as `pin!` takes is often an expression.
+    fn visit_macro(&mut self, of: &'a Macro) {
+        if let Ok(expression) = of.parse_body::<Expr>() {
+            let mut within = Accessed::default();
+            within.visit_expr(&expression);
+            self.0.append(&mut within.0);
+        }
     }
 }
 

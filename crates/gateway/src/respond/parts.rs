@@ -45,7 +45,7 @@ use crate::{
     admit::{operation::RateSources, subgraph_rates::FetchRates},
     coprocessor::{kept::KeptRun, parts::PartOutcome, run::OperationCoprocessor},
     execute::execute_in_parts,
-    gateway::Gateway,
+    gateway::{Gateway, Serving},
     identify::revocation::{Revocable, RevocationGuard, Revoked},
     operation::OperationRun,
     options::GatewayOptions,
@@ -53,7 +53,7 @@ use crate::{
     prepare::Prepared,
     respond::error_rules::ErrorRewrites,
     respond::{add_headers, respond_with},
-    schema::operation::PlannedOperation,
+    schema::operation::{PlannedOperation, PreparedOperation},
     schema::state::SchemaState,
     shared::context::OperationContext,
     shared::cost_transport::RefusedSubgraph,
@@ -381,16 +381,7 @@ async fn work(
     let gateway = kept.gateway;
     let serving = gateway.as_ref().map(|gateway| gateway.serving.load_full());
     let operation = Arc::clone(&kept.prepared.operation);
-    let rates = gateway
-        .as_deref()
-        .zip(serving.as_deref())
-        .and_then(|(gateway, serving)| {
-            let sources = RateSources {
-                admission: &gateway.admission,
-                shared: serving.services.shared.as_deref(),
-            };
-            FetchRates::of(sources, &serving.options, &context, &operation)
-        });
+    let rates = fetch_rates(gateway.as_deref(), serving.as_deref(), &context, &operation);
     let admission = rates.as_ref().map(|rates| rates as &dyn FetchAdmission);
     let end = kept.end;
     let (is_begun, pending) = (Cell::new(false), RefCell::new(BTreeMap::new()));
@@ -456,6 +447,21 @@ async fn work(
     }
     let settling = (kept.settling, gateway.as_deref());
     finish(executed, settling, &kept.telemetry, sender)
+}
+
+/// The rates towards subgraphs that count the requests of an operation; `None` without a gateway or without rates.
+fn fetch_rates<'a>(
+    gateway: Option<&'a Gateway>,
+    serving: Option<&'a Serving>,
+    context: &'a OperationContext<'a>,
+    operation: &'a Arc<PreparedOperation>,
+) -> Option<FetchRates<'a>> {
+    let (gateway, serving) = gateway.zip(serving)?;
+    let sources = RateSources {
+        admission: &gateway.admission,
+        shared: serving.services.shared.as_deref(),
+    };
+    FetchRates::of(sources, &serving.options, context, operation)
 }
 
 /// The end of what was executed.

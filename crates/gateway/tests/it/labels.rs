@@ -47,7 +47,11 @@ const STOCK: &str = "{ product(id: 1) { name stock } }";
 static OFFLOAD: LazyLock<Offload> = LazyLock::new(Offload::default);
 
 /// Number of requests of the plan for a request, and where it came from.
-async fn requests(state: &Arc<SchemaState>, text: &str, headers: &HeaderMap) -> (usize, PlanSource) {
+async fn requests(
+    state: &Arc<SchemaState>,
+    text: &str,
+    headers: &HeaderMap,
+) -> (usize, PlanSource) {
     let operation = match state.operations.get(text, None, Delivery::Whole) {
         Some(known) => known,
         None => {
