@@ -5,6 +5,7 @@
 //! - `licences`: what is depended on is allowed ([`licences`]).
 //! - `test`: sets up and runs everything a change must pass ([`mod@test`]); what continuous integration calls.
 //! - `prove`: runs the long forms of the tests ([`prove`]).
+//! - `release` and `verify-release`: what users download, and whether it is that ([`release`]).
 //! - `miri` and `foreign`: two of those that need more than a stable toolchain ([`components`]).
 #![expect(
     clippy::print_stdout,
@@ -23,6 +24,7 @@ mod manifest;
 mod map;
 mod programs;
 mod prove;
+mod release;
 mod run;
 mod silent;
 mod size;
@@ -40,6 +42,11 @@ tasks:
   prove [--list] [NAME..]
                        run the long forms of the tests, or those whose name contains NAME; resumes at the same commit
   changelog [VERSION]  print what the fragments of changes/ say, or move it into CHANGELOG.md as a release
+  release [--binary PATH] [--target TRIPLE] [--output FOLDER] [--system FOLDER] [--index]
+                       build the binary, or take the one at PATH, and write every artefact of a release;
+                       --index only writes what covers all targets: formula, flake, sums, signature
+  verify-release FOLDER [--key PUBLIC.pem]
+                       check signature, sums, SBOM and provenance of a folder of artefacts
   licences             check licences and sources of all dependencies against deny.toml
   miri                 run the JSON scanner's tests under Miri, if it is installed
   foreign              type-check the vector instructions of another architecture, if its library is installed
@@ -57,6 +64,8 @@ fn main() -> ExitCode {
         ["miri"] => components::run(&root, components::miri()),
         ["foreign"] => components::run(&root, components::foreign()),
         ["prove", names @ ..] => prove::run(&root, names),
+        ["release", options @ ..] => release::run(&root, options),
+        ["verify-release", options @ ..] => release::verify(options),
         ["test", options @ ..] => test::run(&root, options),
         _ => {
             eprint!("{USAGE}");

@@ -335,12 +335,15 @@ pub(crate) fn target_folder(root: &Path) -> PathBuf {
 
 /// Whether a program is installed.
 pub(crate) fn has(program: &str) -> bool {
-    Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success())
+    // `helm` and `go` know the second form only.
+    ["--version", "version"].iter().any(|argument| {
+        Command::new(program)
+            .arg(argument)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|s| s.success())
+    })
 }
 
 #[cfg(test)]
