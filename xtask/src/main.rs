@@ -6,6 +6,7 @@
 //! - `test`: sets up and runs everything a change must pass ([`mod@test`]); what continuous integration calls.
 //! - `prove`: runs the long forms of the tests ([`prove`]).
 //! - `release` and `verify-release`: what users download, and whether it is that ([`release`]).
+//! - `site`: the documentation as static pages ([`site`]).
 //! - `miri` and `foreign`: two of those that need more than a stable toolchain ([`components`]).
 #![expect(
     clippy::print_stdout,
@@ -27,6 +28,7 @@ mod prove;
 mod release;
 mod run;
 mod silent;
+mod site;
 mod size;
 mod test;
 mod tidy;
@@ -47,6 +49,8 @@ tasks:
                        --index only writes what covers all targets: formula, flake, sums, signature
   verify-release FOLDER [--key PUBLIC.pem]
                        check signature, sums, SBOM and provenance of a folder of artefacts
+  site [--output FOLDER]
+                       render the documentation to static pages, and check its links
   licences             check licences and sources of all dependencies against deny.toml
   miri                 run the JSON scanner's tests under Miri, if it is installed
   foreign              type-check the vector instructions of another architecture, if its library is installed
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         ["prove", names @ ..] => prove::run(&root, names),
         ["release", options @ ..] => release::run(&root, options),
         ["verify-release", options @ ..] => release::verify(options),
+        ["site", options @ ..] => site::run(&root, options),
         ["test", options @ ..] => test::run(&root, options),
         _ => {
             eprint!("{USAGE}");

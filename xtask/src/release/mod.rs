@@ -31,6 +31,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+pub(crate) use self::product::REPOSITORY;
 use self::{
     build::{Recipe, Sources},
     content::sha256,
