@@ -67,6 +67,12 @@ const PROOFS: &[Proof] = &[
         "cargo run --quiet --profile dist --package ogive-icount -- check",
         &[("CARGO_PROFILE_DIST_STRIP", "none")],
     ),
+    Proof {
+        name: "chart",
+        command: "bash deploy/chart/check.sh",
+        variables: &[],
+        needs: Some("helm"),
+    },
     proof(
         "dist: memory of big answers",
         "cargo run --quiet --profile dist --package ogive-icount -- memory",

@@ -17,7 +17,7 @@ use ogive_transport::{Client, Endpoint, HeaderRules, RequestTransport, Traffic};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::{load, serve_arguments, serving, terminal};
+use crate::{environment, load, serve_arguments, serving, terminal};
 
 const SUPERGRAPH: &str = include_str!("../../../examples/demo/supergraph.graphql");
 /// The query that needs all four subgraphs.
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     /// Answer one query, show the answer and its plan, and exit
     #[arg(long, conflicts_with = "listen")]
     once: bool,
-    /// Address to serve on [default: 127.0.0.1:4000]
+    /// Address to serve on; OGIVE_LISTEN stands for it [default: 127.0.0.1:4000]
     #[arg(short, long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// What to log: error, warn, info, debug, trace, or a list such as info,ogive_transport=debug
@@ -72,11 +72,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     config.supergraph.introspection = true;
     config.include_subgraph_errors.all = true;
     config.subscription.enabled = true;
-    let listen = match (arguments.once, &arguments.listen) {
-        (true, _) => "127.0.0.1:0",
-        (false, listen) => listen.as_deref().unwrap_or(LISTEN),
+    let given = arguments.listen.clone();
+    let listen = if arguments.once {
+        Some("127.0.0.1:0".to_owned())
+    } else {
+        given.or_else(|| environment::text(environment::LISTEN))
     };
-    config.listen = serving::parse_listen(listen)?;
+    config.listen = serving::parse_listen(listen.as_deref().unwrap_or(LISTEN))?;
     route(&mut config, &subgraphs);
     serving::start_log(&config, Some(&arguments.log))?;
     let gateway = Arc::new(gateway(&config)?);

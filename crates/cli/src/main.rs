@@ -19,6 +19,7 @@ mod feed;
 mod fix;
 mod graph;
 mod graphs;
+mod health;
 mod inputs;
 mod introspect;
 mod lint;
@@ -26,6 +27,7 @@ mod load;
 mod manual;
 mod memory;
 mod mock;
+mod new;
 mod operation;
 mod operations;
 mod plan;
@@ -64,6 +66,10 @@ enum Command {
     Demo(demo::Arguments),
     /// Serve a supergraph, or subgraphs that are composed and followed
     Serve(Box<serve_arguments::Arguments>),
+    /// Write a project that runs at once: two subgraphs, a mock, configuration, checks
+    New(new::Arguments),
+    /// Ask a gateway whether it serves, or is ready: exit code 0 or 1, for probes
+    Health(health::Arguments),
     /// Develop subgraphs: compose them, serve them, follow every change
     Dev(dev::Arguments),
     /// Ask a running subgraph for its schema, and write it as SDL
@@ -108,6 +114,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Demo(arguments) => demo::run(arguments),
+        Command::New(arguments) => new::run(&arguments),
+        Command::Health(arguments) => health::run(&arguments),
         Command::Serve(arguments) => serve::run(*arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),

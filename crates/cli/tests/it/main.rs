@@ -1,15 +1,19 @@
 //! The `ogive` binary as a user meets it: what it prints, its exit code, signals.
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod chart;
 mod commands;
 mod comparing;
+mod compose_file;
 mod composing;
 mod config;
 mod deploying;
 mod developing;
+mod health;
 mod idle;
 mod measuring;
 mod migrating;
+mod new;
 mod operations;
 mod page;
 mod planning;
