@@ -69,7 +69,7 @@ pub struct Attribute {
 
 impl Attribute {
     /// Reads one of a place.
-    pub(crate) fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self> {
+    pub fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self> {
         let mut rest = node.clone();
         let mut default = None;
         if let Value::Map(entries) = &mut rest.value
@@ -100,7 +100,7 @@ impl Attribute {
 }
 
 /// Whether an attribute can be called so.
-pub(crate) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
     (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_part)
 }
@@ -187,7 +187,7 @@ impl Describe for RequestExtensions {
 pub struct Instruments<const AT: usize>(pub Attributes<AT>);
 
 /// Whether the metric of a place can have a label of that name beside its own.
-pub(crate) fn is_label(name: &str, place: usize) -> bool {
+pub fn is_label(name: &str, place: usize) -> bool {
     let found = label(name);
     let own = INSTRUMENTS[place].1.iter().map(|name| label(name));
     let mut taken = own.chain(RESERVED_LABELS.map(str::to_owned));

@@ -214,7 +214,7 @@ section! {
 }
 
 /// Names of the algorithms that tokens may be signed with.
-pub(crate) fn words_of_tokens() -> &'static [&'static str] {
+pub fn words_of_tokens() -> &'static [&'static str] {
     TokenAlgorithm::WORDS
 }
 

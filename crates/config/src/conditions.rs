@@ -31,7 +31,7 @@ const OF_OPERATION: [[&str; 2]; 7] = [
 
 impl HookCondition {
     /// Reads one that is judged at a stage. `has_old_names`: whether entries of the context have their old names there.
-    pub(crate) fn decode_at(
+    pub fn decode_at(
         node: &Node,
         stage: Place,
         has_old_names: bool,

@@ -131,7 +131,7 @@ const STAGES: [(&str, &[&str]); 8] = [
 ];
 
 /// The same stages as places of selectors.
-pub(crate) const PLACES: [Place; 8] = [
+pub const HOOK_PLACES: [Place; 8] = [
     Place::RouterRequest,
     Place::RouterResponse,
     Place::SupergraphRequest,
@@ -242,7 +242,7 @@ fn members(at: usize) -> impl Iterator<Item = &'static (&'static str, Member, &'
 impl<const AT: usize> Decode for StageHook<AT> {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
         let mut out = StageSelection::default();
-        let (stage, own) = (PLACES[AT], STAGES[AT].1);
+        let (stage, own) = (HOOK_PLACES[AT], STAGES[AT].1);
         let mut condition = None;
         for (key, value) in errors.entries(node)? {
             let mut known = members(AT);

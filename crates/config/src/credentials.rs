@@ -42,14 +42,15 @@ fn plain(name: &str) -> String {
 }
 
 /// Names of headers that hold a credential.
-pub(crate) struct CredentialHeaders {
+pub struct CredentialHeaders {
     names: Vec<String>,
     /// What rules insert towards subgraphs: nobody knows whether it is secret.
     inserted: Vec<String>,
 }
 
 impl CredentialHeaders {
-    pub(crate) fn of(config: &Config) -> Self {
+    /// The credential headers of a configuration: well-known names, those of the options, and what header rules call them.
+    pub fn of(config: &Config) -> Self {
         let router = &config.authentication.router;
         let sources = router.jwt.sources.iter().filter_map(|source| match source {
             TokenSourceRule::Header { name, .. } => Some(name.as_str()),
@@ -102,7 +103,7 @@ impl CredentialHeaders {
     }
 
     /// Whether a header is one.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.names.contains(&plain(name))
     }
 

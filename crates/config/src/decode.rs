@@ -31,25 +31,21 @@ pub struct OptionDoc {
 }
 
 /// Collected mistakes of one text.
-pub(crate) struct Errors {
+pub struct Errors {
     source_id: SourceId,
     found: Vec<Diagnostic>,
 }
 
 impl Errors {
-    pub(crate) fn new(source_id: SourceId) -> Self {
+    /// No mistakes of the text `source_id` so far.
+    pub fn new(source_id: SourceId) -> Self {
         Errors {
             source_id,
             found: Vec::new(),
         }
     }
-    pub(crate) fn push(
-        &mut self,
-        code: &'static str,
-        span: Span,
-        message: String,
-        help: Option<String>,
-    ) {
+    /// Reports a mistake at `span`, with `help` that says what to write.
+    pub fn push(&mut self, code: &'static str, span: Span, message: String, help: Option<String>) {
         // What could not be expanded is no value at all; one mistake is enough.
         let unexpanded = |d: &Diagnostic| {
             d.code == codes::EXPANSION && d.labels.iter().any(|label| label.span == span)
@@ -78,8 +74,8 @@ impl Errors {
         let help = (!help.is_empty()).then(|| help.to_owned());
         self.push(codes::INVALID_VALUE, span, message.into(), help);
     }
-    /// The entries of a mapping; nothing counts as an empty one.
-    pub(crate) fn entries<'n>(&mut self, node: &'n Node) -> Option<&'n [(Key, Node)]> {
+    /// The entries of a mapping; nothing counts as an empty one. `None` if the node is no mapping, which is reported.
+    pub fn entries<'n>(&mut self, node: &'n Node) -> Option<&'n [(Key, Node)]> {
         match &node.value {
             Value::Map(entries) => Some(entries),
             _ if node.is_null() => Some(&[]),
@@ -130,7 +126,8 @@ impl Errors {
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
-    pub(crate) fn finish<T>(mut self, value: T) -> Result<T, Vec<Diagnostic>> {
+    /// The value if nothing was reported, or the mistakes in the order of the text.
+    pub fn finish<T>(mut self, value: T) -> Result<T, Vec<Diagnostic>> {
         if self.found.is_empty() {
             return Ok(value);
         }
@@ -141,7 +138,8 @@ impl Errors {
 }
 
 /// A type that can be read from a node. On failure the mistake has been reported.
-pub(crate) trait Decode: Sized {
+pub trait Decode: Sized {
+    /// Reads the node. `None` if it cannot be read, which is reported.
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self>;
 }
 

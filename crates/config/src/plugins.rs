@@ -16,7 +16,7 @@ use ogive_base::Span;
 
 use crate::{
     ByteSize, Condition, Config, Duration, HookCondition, OnErrorWord, Selector,
-    coprocessor::PLACES,
+    coprocessor::HOOK_PLACES,
     decode::{Decode, Errors, section},
     reference::{Describe, OptionRow, Sample},
     scalars::nonzero,
@@ -180,13 +180,13 @@ fn host_name(name: &str) -> Result<String, &'static str> {
     Ok(name.to_ascii_lowercase())
 }
 
-/// What has to hold of a request for a component to be called, of what is known at the stage of this place in [`PLACES`].
+/// What has to hold of a request for a component to be called, of what is known at the stage of this place in [`HOOK_PLACES`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct PluginCondition<const AT: usize>(pub Condition);
 
 impl<const AT: usize> Decode for PluginCondition<AT> {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let found = HookCondition::decode_at(node, PLACES[AT], false, errors)?;
+        let found = HookCondition::decode_at(node, HOOK_PLACES[AT], false, errors)?;
         Some(PluginCondition(found.0))
     }
 }

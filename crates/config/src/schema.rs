@@ -162,7 +162,7 @@ fn json_default(row: &OptionRow) -> String {
 }
 
 /// A text as a string of JSON.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

@@ -4,16 +4,23 @@ use ogive_base::Span;
 
 /// One value with its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) value: Value,
+pub struct Node {
+    /// Where it stands in the text.
+    pub span: Span,
+    /// What it is.
+    pub value: Value,
 }
 
 /// What it is.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
     /// A scalar's text; `plain` if it was written without quotes, so that `null` and `~` mean nothing.
-    Scalar { text: String, plain: bool },
+    Scalar {
+        /// Its text, without quotes.
+        text: String,
+        /// Whether it was written without quotes.
+        plain: bool,
+    },
     /// A list.
     List(Vec<Node>),
     /// A mapping, in order; keys are unique.
@@ -22,13 +29,16 @@ pub(crate) enum Value {
 
 /// A mapping's key.
 #[derive(Clone, Debug)]
-pub(crate) struct Key {
-    pub(crate) span: Span,
-    pub(crate) text: String,
+pub struct Key {
+    /// Where it stands in the text.
+    pub span: Span,
+    /// Its text.
+    pub text: String,
 }
 
 impl Node {
-    pub(crate) fn null(span: Span) -> Node {
+    /// A node that says nothing.
+    pub fn null(span: Span) -> Node {
         Node {
             span,
             value: Value::Scalar {
@@ -38,16 +48,16 @@ impl Node {
         }
     }
     /// Whether it is a list.
-    pub(crate) fn is_list(&self) -> bool {
+    pub fn is_list(&self) -> bool {
         matches!(self.value, Value::List(_))
     }
     /// Written as nothing, `~` or `null`.
-    pub(crate) fn is_null(&self) -> bool {
+    pub fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar { text, plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
     /// For messages.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match &self.value {
             _ if self.is_null() => "nothing",
             Value::Scalar { .. } => "a single value",

@@ -70,7 +70,7 @@ impl fmt::Display for ByteSize {
 }
 
 /// Parses a size; the error says what to write.
-pub(crate) fn parse_byte_size(text: &str) -> Result<ByteSize, &'static str> {
+pub fn parse_byte_size(text: &str) -> Result<ByteSize, &'static str> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let number: usize = number

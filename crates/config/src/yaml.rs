@@ -23,12 +23,12 @@ const DEPTH_MAX: usize = 32;
 const NODES_MAX: usize = 20_000;
 
 /// Reads one document. `None` if an error was reported; an empty text is null.
-pub(crate) fn parse(text: &str, errors: &mut Errors) -> Option<Node> {
+pub fn parse(text: &str, errors: &mut Errors) -> Option<Node> {
     read(text, TreeBuilder::default(), errors)
 }
 
 /// Reads one document that may have anchors and aliases.
-pub(crate) fn parse_with_aliases(text: &str, errors: &mut Errors) -> Option<Node> {
+pub fn parse_with_aliases(text: &str, errors: &mut Errors) -> Option<Node> {
     let tree = TreeBuilder {
         anchored: Some(BTreeMap::new()),
         ..TreeBuilder::default()

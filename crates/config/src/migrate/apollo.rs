@@ -630,7 +630,7 @@ pub(super) const RULES: &[Rule] = &[
 /// A condition of the hook of this place, if all that it looks at is there.
 fn hook_condition<const AT: usize>(format: Format, node: &Node) -> Result<Node, String> {
     let mut errors = Errors::new(SourceId(0));
-    match HookCondition::decode_at(node, crate::coprocessor::PLACES[AT], true, &mut errors) {
+    match HookCondition::decode_at(node, crate::HOOK_PLACES[AT], true, &mut errors) {
         Some(_) if errors.is_empty() => whole(format, node),
         _ => Err("it looks at something that conditions do not look at here".to_owned()),
     }
