@@ -119,6 +119,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
             "plan", "planner", "execute", "server", "gateway", "mock", "bench",
         ]),
     ),
+    (7, "migrate", Only(&["base", "config"])),
     (7, "cli", All),
     (
         7,

@@ -6,13 +6,10 @@ use std::{
 };
 
 use anyhow::Result;
-use ogive_config::{
-    Config,
-    migrate::{Format, Migration, wrapped},
-};
-
+use ogive_config::Config;
 use ogive_files::Pipes;
 use ogive_gateway::{GatewayOptions, SchemaState, stages, unusable};
+use ogive_migrate::{Format, Migration, wrapped};
 
 use crate::{
     environment, load,
@@ -228,7 +225,7 @@ fn migrate(file: &Path, from: Option<Format>) -> Result<Migration> {
     };
     let text = load::read(file, "configuration", "check the path")?;
     let (sources, id) = load::source(file, &text);
-    ogive_config::migrate::migrate(id, &text, format).map_err(|errors| {
+    ogive_migrate::migrate(id, &text, format).map_err(|errors| {
         load::render(
             errors,
             &sources,

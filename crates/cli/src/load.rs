@@ -10,10 +10,11 @@ use std::{
 
 use anyhow::Result;
 use ogive_base::{Diagnostic, SourceId, Sources, Span};
-use ogive_config::{Config, Expansion, Override, PREFIX, codes, migrate::Migration, place_of};
+use ogive_config::{Config, Expansion, Override, PREFIX, codes, place_of};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
 use ogive_files::Pipes;
 use ogive_gateway::unusable::{self, Problem};
+use ogive_migrate::Migration;
 use ogive_workshop::{codes::UNREADABLE_INPUT, inputs::TEXT_BYTES_MAX};
 
 use crate::{

@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`options`] (what can be set, with defaults), `words`, `scalars` and `units` (the values it takes),
 //! [`load`] (the entry), `decode`, `expand`, `yaml`, `tree`,
-//! [`mod@reference`] (the same options as a table), [`schema`] (as a JSON schema, and as a file), [`migrate`] (other gateways' files).
+//! [`mod@reference`] (the same options as a table), [`schema`] (as a JSON schema, and as a file).
 //! Two further files are read in the same way: [`subgraphs`] (`supergraph.yaml`) and [`checks`].
 
 mod attributes;
@@ -30,7 +30,6 @@ pub mod events;
 mod expand;
 pub mod headers;
 mod measured;
-pub mod migrate;
 pub mod operation_rules;
 pub mod options;
 pub mod overload;

@@ -20,7 +20,7 @@ const SAMPLES: [(&str, &str, &str, (u16, &str)); 4] = [
 ];
 
 fn sample(name: &str, usual: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/tests/migrate");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrate/tests");
     let text = fs::read_to_string(folder.join(name)).unwrap();
     // A variable that every process has.
     let text = text
