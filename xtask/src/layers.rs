@@ -22,6 +22,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (0, "base", All),
     (0, "json", AllBut(&["base"])),
     (0, "failure", Only(&[])),
+    (0, "limits", Only(&[])),
     (1, "syntax", AllBut(&["json"])),
     (1, "schema", All),
     (1, "operation", All),
@@ -62,7 +63,8 @@ const TABLE: &[(u8, &str, Uses)] = &[
     ),
     (5, "sources", Only(&["files", "transport"])),
     (5, "signing", Only(&["base", "json", "files", "transport"])),
-    (5, "config", Only(&["base", "json"])),
+    (5, "selectors", Only(&["base"])),
+    (5, "config", Only(&["base", "limits", "selectors"])),
     (5, "store", Only(&[])),
     (5, "telemetry", Only(&["base", "failure", "json", "files"])),
     (
@@ -93,7 +95,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (
         6,
         "server",
-        Only(&["base", "files", "config", "net", "stream"]),
+        Only(&["base", "files", "limits", "net", "stream"]),
     ),
     (6, "gateway", All),
     (
@@ -119,7 +121,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
             "plan", "planner", "execute", "server", "gateway", "mock", "bench",
         ]),
     ),
-    (7, "migrate", Only(&["base", "config"])),
+    (7, "migrate", Only(&["base", "selectors", "config"])),
     (7, "cli", All),
     (
         7,

@@ -1,10 +1,10 @@
 //! The ground everything stands on: typed `u32` ids and dense tables over them, bitsets, interned
 //! strings, hash-map aliases, diagnostics, bounds on text from outside, names of headers of one hop, text within markup, the
-//! memory budget of a process, and shares of tables. No domain
+//! memory budget of a process, peers and clients, and shares of tables. No domain
 //! words, no I/O, no clock.
 //!
 //! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`foreign`], [`hop`], [`markup`], [`memory`],
-//! [`shares`].
+//! [`peer`], [`shares`].
 
 pub mod bits;
 pub mod diagnostic;
@@ -15,6 +15,7 @@ pub mod id;
 pub mod intern;
 pub mod markup;
 pub mod memory;
+pub mod peer;
 pub mod shares;
 pub mod url;
 
@@ -29,5 +30,6 @@ pub use markup::escape_markup;
 pub use memory::{
     CommonReservation, HeldBytes, MemoryBudget, MemoryShare, OutOfMemory, Reservation,
 };
+pub use peer::{Client, Peer, PeerRange};
 pub use shares::{Share, ShareLimits, Shares, Shortage};
 pub use url::{host_of, is_loopback_host, is_loopback_url, with_stars, without_secrets};

@@ -10,7 +10,9 @@ use ogive_base::{Reservation, SourceId, Sources};
 use ogive_config::{Config, Url};
 use ogive_execute::{SubgraphRequest, Transport};
 use ogive_federation::{ReadOptions, Supergraph, read_supergraph};
-use ogive_gateway::{Gateway, GatewayOptions, GraphqlRequest, SchemaState, plan};
+use ogive_gateway::{
+    Gateway, GatewayOptions, GraphqlRequest, SchemaState, listen::serve_options, plan,
+};
 use ogive_mock::{Data, Model, Options, Server, Service, Settings, Source, Subgraph};
 use ogive_server::{Bound, ServeOptions};
 use ogive_transport::{Client, Endpoint, HeaderRules, RequestTransport, Traffic};
@@ -84,7 +86,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let gateway = Arc::new(gateway(&config)?);
     serving::runtime()?.block_on(async {
         let bound = serving::bind(&config.listen, config.listen_mode).await?;
-        let options = ServeOptions::new(&config).within_memory(gateway.memory().limit());
+        let options = serve_options(&config).within_memory(gateway.memory().limit());
         if arguments.once {
             once(bound, gateway, options).await
         } else {

@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use anyhow::Result;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_config::Peer;
+use ogive_base::Peer;
 use ogive_gateway::{
     ExplainInput, Gateway, GatewayOptions, SchemaState, authorize,
     identify::explain_token::explain_token, redaction,

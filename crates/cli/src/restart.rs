@@ -2,7 +2,8 @@
 //!
 //! All others are part of what a reload makes anew. That every key is one or the other is tested for each.
 
-use ogive_config::{AccessLogOptions, Config, Limit, SupergraphOptions};
+use ogive_config::{AccessLogOptions, Config, SupergraphOptions};
+use ogive_limits::Limit;
 
 /// Limits of the server, which reads them once.
 const MEASURED_AT_START: [Limit; 5] = [

@@ -5,8 +5,13 @@ use std::{convert::Infallible, path::Path, sync::Arc};
 use anyhow::Result;
 use ogive_config::Config;
 use ogive_federation::Supergraph;
-use ogive_gateway::{Background, Gateway, StartError, shared::observe, shared::offload::Offload};
-use ogive_server::{Bound, ServeOptions, Threads, tls::listener_tls};
+use ogive_gateway::{
+    Background, Gateway, StartError,
+    listen::{listener_tls, serve_options},
+    shared::observe,
+    shared::offload::Offload,
+};
+use ogive_server::{Bound, Threads};
 use ogive_workshop::codes::ADDRESS_UNUSABLE;
 use tokio::runtime::Runtime;
 
@@ -78,7 +83,7 @@ fn run_on(runtime: &Runtime, mut arguments: Arguments) -> Result<()> {
             give_back: Some(memory::give_back),
         });
         let path_of_endpoint = gateway.options().graphql_path.clone();
-        let options = ServeOptions::new(&config).within_memory(gateway.memory().limit());
+        let options = serve_options(&config).within_memory(gateway.memory().limit());
         let announce = |bound: &Bound| {
             memory::give_back();
             let url = bound.url();

@@ -88,7 +88,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
 
 /// Binds an address.
 pub(crate) async fn bind(listen: &Listen, mode: FileMode) -> Result<Bound> {
-    Bound::bind_with(&listen.0, mode).await.map_err(|error| {
+    Bound::bind_with(&listen.0, mode.0).await.map_err(|error| {
         terminal::coded(
             ADDRESS_UNUSABLE,
             format_args!("cannot listen on {}: {error}", listen.0),

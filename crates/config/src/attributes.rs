@@ -8,12 +8,13 @@
 //!
 //! What would show a credential is refused.
 
+use ogive_selectors::Selector;
 use std::collections::BTreeMap;
 
 use crate::{
     decode::{Decode, Errors},
     reference::{Describe, OptionRow, join},
-    selectors::{Place, Selector},
+    selectors::{DecodeAt, Place},
     tree::{Node, Value},
 };
 

@@ -1,9 +1,11 @@
 //! What is to be told of claims although nobody can be known by any, and what requests to subgraphs say of callers beside a
 //! signature that does not hold it.
 
+use ogive_selectors::Selector;
+
 use crate::{
     Attribute, AttributeSource, Config, HeaderRule, HeaderSection, LabelSelector,
-    RequestExtensions, ResponseHeaderRule, Selector,
+    RequestExtensions, ResponseHeaderRule,
     decode::Errors,
     tree::{Node, span},
 };

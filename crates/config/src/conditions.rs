@@ -4,10 +4,12 @@
 //! { any: [{ eq: [{ client_name: true }, shop] }, { exists: { request_header: x-debug } }] }
 //! ```
 
+use ogive_base::PeerRange;
+use ogive_selectors::Selector;
+
 use crate::{
-    PeerRange,
     decode::{Decode, Errors},
-    selectors::{Place, Selector},
+    selectors::{DecodeAt, Place},
     tree::{Node, Value},
 };
 
@@ -64,69 +66,9 @@ impl HookCondition {
 /// Most conditions within one another.
 const DEPTH_MAX: usize = 16;
 
-/// What has to hold of a request.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Condition {
-    /// Both are the same text; lists and objects are no texts, and nothing equals what is not there.
-    Eq(Operand, Operand),
-    /// The first is a list that has the second, or a text that has it between spaces.
-    Contains(Operand, Operand),
-    /// Both are numbers, and the first is the larger one.
-    Gt(Operand, Operand),
-    /// Both are numbers, and the first is the smaller one.
-    Lt(Operand, Operand),
-    /// The client's address is within one of these ranges: `contains` with `client_address` as the second.
-    Within(Vec<PeerRange>),
-    /// There is such a value, and it is not null.
-    Exists(Selector),
-    /// The condition is not met.
-    Not(Box<Condition>),
-    /// All are met; none listed: refused.
-    All(Vec<Condition>),
-    /// One is met.
-    Any(Vec<Condition>),
-}
-
-/// One side of a comparison.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Operand {
-    /// What the request says there.
-    Selector(Selector),
-    /// A text.
-    Text(String),
-}
-
-impl Condition {
-    /// Reads one that is judged at a place.
-    pub(crate) fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self> {
+impl DecodeAt for Condition {
+    fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self> {
         condition(node, place, DEPTH_MAX, errors)
-    }
-    /// What of a request it looks at.
-    pub fn selectors(&self) -> Vec<&Selector> {
-        match self {
-            Condition::Eq(left, right)
-            | Condition::Contains(left, right)
-            | Condition::Gt(left, right)
-            | Condition::Lt(left, right) => {
-                let both = [left, right].into_iter();
-                both.filter_map(Operand::selector).collect()
-            }
-            Condition::Exists(selector) => vec![selector],
-            Condition::Within(_) => vec![&Selector::ClientAddress],
-            Condition::Not(inner) => inner.selectors(),
-            Condition::All(all) | Condition::Any(all) => {
-                all.iter().flat_map(Condition::selectors).collect()
-            }
-        }
-    }
-}
-
-impl Operand {
-    fn selector(&self) -> Option<&Selector> {
-        match self {
-            Operand::Selector(selector) => Some(selector),
-            Operand::Text(_) => None,
-        }
     }
 }
 

@@ -2,12 +2,14 @@
 //! twice, keys that need each other. What is no mistake, but does not do what it seems to, is in [`crate::warnings`].
 
 use ogive_base::Span;
+use ogive_selectors::{Condition, Selector};
 
 use crate::{
-    ACCESS_LOG_FIELDS, Condition, Config, Place, RateCharge, RateLimitKey, RateLimitRule, Selector,
-    StorageWord, SubgraphRateRule, TokenSourceRule,
+    ACCESS_LOG_FIELDS, Config, Place, RateCharge, RateLimitKey, RateLimitRule, StorageWord,
+    SubgraphRateRule, TokenSourceRule,
     decode::Errors,
     scalars::is_loopback,
+    selectors::{is_known_at, word_of},
     tree::{Node, Value, items, nodes, span},
     units::{Duration, parse_duration},
 };
@@ -357,10 +359,10 @@ fn overload(root: &Node, config: &Config, errors: &mut Errors) {
     for class in &overload.classes {
         let selectors = class.when.iter().flat_map(Condition::selectors);
         for selector in selectors {
-            if !selector.is_known_at(Place::Overload) {
+            if !is_known_at(selector, Place::Overload) {
                 let message = format!(
                     "`{}` says nothing in {}",
-                    selector.word(),
+                    word_of(selector),
                     Place::Overload.shown()
                 );
                 let help = format!(

@@ -2,9 +2,10 @@
 //! are refused, and so are names of clients. What header rules call them towards subgraphs counts, too.
 
 use ogive_base::Span;
+use ogive_selectors::Selector;
 
 use crate::{
-    Attribute, AttributeSource, Config, HeaderRule, HeaderSelector, ResponseHeaderRule, Selector,
+    Attribute, AttributeSource, Config, HeaderRule, HeaderSelector, ResponseHeaderRule,
     TokenSourceRule, decode::Errors,
 };
 

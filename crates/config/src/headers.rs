@@ -16,11 +16,13 @@
 //!       - insert: { name: x-tenant, template: "{jwt_claim: tenant}" }
 //! ```
 
+use ogive_selectors::{Condition, Selector, TemplatePart};
+
 use crate::{
-    Condition, HeaderAlgorithm, codes,
+    HeaderAlgorithm, codes,
     decode::{Decode, Errors, fields, header_name, header_value},
-    selectors::{Place, Selector},
-    template::{self, TemplatePart},
+    selectors::{DecodeAt, Place},
+    template,
     tree::{Key, Node, Value},
 };
 

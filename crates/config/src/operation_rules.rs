@@ -7,7 +7,9 @@
 //!     - { refuse: introspection, unless: { contains: ["10.0.0.0/8 unix", { client_address: true }] } }
 //! ```
 
-use crate::{Condition, decode::section, words::words};
+use ogive_selectors::Condition;
+
+use crate::{decode::section, words::words};
 
 section! {
     /// `limits.operation_rules[]`

@@ -1,15 +1,17 @@
 //! Everything that can be set, with its default. The doc comments are the reference.
 
+use ogive_base::PeerRange;
+use ogive_limits::WarnOnly;
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader,
     CoprocessorOptions, DemandControlOptions, Duration, EventsOptions, FileMode, HeaderName,
     HeaderRule, IncrementalFormat, IntrospectionWord, LabelSelector, LabelShare, Listen, LogFormat,
-    OperationWord, Path, Pattern, PeerRange, Percent, PersistedQueriesOptions, PlanProfile,
-    PolicyOptions, ResponseHeaderRule, ReuseWord, RevocationOptions, StorageWord, StoreSection,
-    SubscriptionOptions, TelemetryOptions, Url, UsageOptions, WarnOnly, WhenMissing,
-    decode::section, scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
+    OperationWord, Path, Pattern, Percent, PersistedQueriesOptions, PlanProfile, PolicyOptions,
+    ResponseHeaderRule, ReuseWord, RevocationOptions, StorageWord, StoreSection,
+    SubscriptionOptions, TelemetryOptions, Url, UsageOptions, WhenMissing, decode::section,
+    scalars::nonzero, tls::TlsOptions, traffic::TrafficShapingOptions,
 };
 
 section! {

@@ -1,8 +1,9 @@
 //! The options of `traffic_shaping.router.overload`.
 
+use ogive_selectors::Condition;
 use std::num::NonZeroUsize;
 
-use crate::{Condition, Duration, decode::section, scalars::nonzero};
+use crate::{Duration, decode::section, scalars::nonzero};
 
 section! {
     /// `traffic_shaping.router.overload`

@@ -13,9 +13,10 @@ use std::{
 };
 
 use ogive_base::Span;
+use ogive_selectors::{Condition, Selector};
 
 use crate::{
-    ByteSize, Condition, Config, Duration, HookCondition, OnErrorWord, Selector,
+    ByteSize, Config, Duration, HookCondition, OnErrorWord,
     coprocessor::HOOK_PLACES,
     decode::{Decode, Errors, section},
     reference::{Describe, OptionRow, Sample},
@@ -503,10 +504,14 @@ mod tests {
         for stage in crate::PLUGIN_STAGES {
             let found = plugin.condition_at(stage).unwrap();
             let expected = match stage {
-                "subgraph_request" => crate::Selector::SubgraphName,
-                _ => crate::Selector::RequestHeader("x-a".into()),
+                "subgraph_request" => ogive_selectors::Selector::SubgraphName,
+                _ => ogive_selectors::Selector::RequestHeader("x-a".into()),
             };
-            assert_eq!(*found, crate::Condition::Exists(expected), "{stage}");
+            assert_eq!(
+                *found,
+                ogive_selectors::Condition::Exists(expected),
+                "{stage}"
+            );
         }
     }
 

@@ -1,13 +1,13 @@
 //! The options of `authorization.policies`: who decides what `@policy` asks for.
 
+use ogive_selectors::Condition;
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     ByteSize, ClaimNames, Duration, NamedHeader, Url,
-    conditions::Condition,
     decode::{Decode, Errors, section},
     scalars::nonzero,
-    selectors::Place,
+    selectors::{DecodeAt, Place},
     tree::Node,
 };
 
@@ -116,7 +116,9 @@ impl Decode for PolicyCondition {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Condition, Config};
+    use ogive_selectors::Condition;
+
+    use crate::Config;
     use ogive_base::SourceId;
 
     fn load(policies: &str) -> Result<Config, String> {

@@ -125,7 +125,7 @@ leaf! {
         format!("[{}]", seconds.collect::<Vec<_>>().join(", "))
     };
     crate::ContextWord, "`true`, `false`, `all`, `deprecated` or selection", |_v| "false".to_owned();
-    crate::WarnOnly, "`true`, `false` or list of limits", |_v| "false".to_owned();
+    ogive_limits::WarnOnly, "`true`, `false` or list of limits", |_v| "false".to_owned();
     Vec<HeaderName>, "list of texts", |v| {
         let names: Vec<&str> = v.iter().map(|name| &*name.0).collect();
         format!("[{}]", names.join(", "))
@@ -137,16 +137,16 @@ leaf! {
     Vec<crate::OperationWord>, "list of texts", |_v| String::new();
     crate::KeySetUrl, "URL", |_v| String::new();
     crate::PolicyCondition, "condition", |_v| String::new();
-    crate::Condition, "condition", |_v| String::new();
+    ogive_selectors::Condition, "condition", |_v| String::new();
     crate::HookCondition, "condition", |_v| String::new();
     crate::SubgraphCondition, "condition", |_v| String::new();
     crate::LabelSelector, "header name or selector", |_v| String::new();
-    Vec<crate::Selector>, "list of rules", |_v| String::new();
+    Vec<ogive_selectors::Selector>, "list of rules", |_v| String::new();
     crate::ClaimNames, "text or list of texts", |v| if v.0.is_empty() { String::new() } else { format!("[{}]", v.0.join(", ")) };
     Vec<ResponseHeaderRule>, "list of rules", |_v| String::new();
     Vec<String>, "list of texts", |v| if v.is_empty() { String::new() } else { format!("[{}]", v.join(", ")) };
     Vec<Url>, "list of URLs", |_v| String::new();
-    Vec<crate::PeerRange>, "list of texts", |_v| String::new();
+    Vec<ogive_base::PeerRange>, "list of texts", |_v| String::new();
     Vec<Pattern>, "list of regular expressions", |_v| String::new();
 }
 
@@ -176,7 +176,7 @@ sample! {
     HeaderName = HeaderName(String::new());
     LabelShare = LabelShare(0.0);
     crate::RequestExtensions = crate::RequestExtensions::default();
-    crate::LabelSelector = crate::LabelSelector(crate::Selector::ClientName);
+    crate::LabelSelector = crate::LabelSelector(ogive_selectors::Selector::ClientName);
     crate::RateLimitOptions = crate::RateLimitOptions::default();
     crate::RedisOptions = crate::RedisOptions::default();
     crate::RedisTlsOptions = crate::RedisTlsOptions::default();
@@ -217,10 +217,10 @@ sample! {
     crate::IntrospectionOptions = crate::IntrospectionOptions::default();
     crate::PolicyServiceOptions = crate::PolicyServiceOptions::default();
     crate::CedarOptions = crate::CedarOptions::default();
-    crate::Condition = crate::Condition::All(Vec::new());
-    crate::HookCondition = crate::HookCondition(crate::Condition::All(Vec::new()));
-    crate::PolicyCondition = crate::PolicyCondition(crate::Condition::All(Vec::new()));
-    crate::SubgraphCondition = crate::SubgraphCondition(crate::Condition::All(Vec::new()));
+    ogive_selectors::Condition = ogive_selectors::Condition::All(Vec::new());
+    crate::HookCondition = crate::HookCondition(ogive_selectors::Condition::All(Vec::new()));
+    crate::PolicyCondition = crate::PolicyCondition(ogive_selectors::Condition::All(Vec::new()));
+    crate::SubgraphCondition = crate::SubgraphCondition(ogive_selectors::Condition::All(Vec::new()));
     Vec<crate::SubgraphUrlRule> = Vec::new();
     crate::RefusedWord = crate::RefusedWord::Mutations;
     crate::KeySetUrl = crate::KeySetUrl::File(String::new());

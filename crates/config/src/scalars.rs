@@ -273,3 +273,12 @@ impl Decode for LabelShare {
         share
     }
 }
+
+impl Decode for PeerRange {
+    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        let text = errors.scalar(node, "an address")?;
+        PeerRange::parse(text)
+            .map_err(|help| errors.invalid(node.span, format!("`{text}` is no address"), help))
+            .ok()
+    }
+}

@@ -1,12 +1,10 @@
 //! The JSON schema of `ogive.yaml`, made from the same declarations as the reference: editors complete and check with
 //! it. And the defaults, as a file to start from.
 
+use ogive_limits::Limit;
 use std::{collections::BTreeMap, fmt::Write};
 
-use crate::{
-    Limit,
-    reference::{OptionRow, options},
-};
+use crate::reference::{OptionRow, options};
 
 /// One place of the tree.
 #[derive(Default)]

@@ -10,47 +10,12 @@
 
 use std::fmt::Write;
 
+use ogive_selectors::Selector;
+
 use crate::{
     decode::{Decode, Errors},
     tree::{Node, Value},
 };
-
-/// A value of a request.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Selector {
-    /// `{ jwt_claim: NAME }`: what the caller claims; a dot leads into an object.
-    JwtClaim(String),
-    /// `{ request_header: NAME }`: the first header of that name, in lower case.
-    RequestHeader(String),
-    /// `{ client_name: true }`: what the client says it is called (`telemetry.clients`).
-    ClientName,
-    /// `{ client_version: true }`: the version that it says it has.
-    ClientVersion,
-    /// `{ client_address: true }`: its address, or that which a trusted proxy names.
-    ClientAddress,
-    /// `{ operation_name: true }`: the name of the operation.
-    OperationName,
-    /// `{ operation_kind: true }`: `query`, `mutation` or `subscription`.
-    OperationKind,
-    /// `{ request_method: true }`: the method of the HTTP request.
-    RequestMethod,
-    /// `{ request_context: NAME }`: an entry of the context.
-    RequestContext(String),
-    /// `{ subgraph_name: true }`: the name of the subgraph.
-    SubgraphName,
-    /// `{ subgraph_request_header: NAME }`: the first header of that name towards the subgraph.
-    SubgraphRequestHeader(String),
-    /// `{ response_header: NAME }`: the first header of that name of the response.
-    ResponseHeader(String),
-    /// `{ response_status: code }`: its status.
-    ResponseStatus,
-    /// `{ on_graphql_error: true }`: `true` if it has errors, else `false`.
-    OnGraphqlError,
-    /// `{ is_primary_response: true }`: `true` for a whole response or its first part, `false` for later parts and events.
-    IsPrimaryResponse,
-    /// `{ component: NAME }`: what that component of `plugins` says (`rate-key`).
-    Component(String),
-}
 
 /// Where selectors are written: a place knows some of what there is to know of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -406,23 +371,28 @@ fn words(place: Place) -> impl Iterator<Item = &'static str> + Clone {
     words.filter(here).map(|(word, _)| *word)
 }
 
-impl Selector {
-    /// How it is written.
-    pub fn word(&self) -> &'static str {
-        let row = SELECTORS.iter().find(|row| row.is_of(self));
-        row.and_then(|row| row.words.first())
-            .map_or("", |(word, _)| word)
-    }
+/// How a selector is written.
+pub(crate) fn word_of(selector: &Selector) -> &'static str {
+    let row = SELECTORS.iter().find(|row| row.is_of(selector));
+    row.and_then(|row| row.words.first())
+        .map_or("", |(word, _)| word)
+}
 
-    /// Whether it can say something at a place.
-    pub fn is_known_at(&self, place: Place) -> bool {
-        let mut rows = SELECTORS.iter().filter(|row| row.is_of(self));
-        let here = |(_, places): &(&str, u32)| places & bits(&[place]) != 0;
-        rows.any(|row| row.words.iter().any(here))
-    }
+/// Whether a selector can say something at a place.
+pub(crate) fn is_known_at(selector: &Selector, place: Place) -> bool {
+    let mut rows = SELECTORS.iter().filter(|row| row.is_of(selector));
+    let here = |(_, places): &(&str, u32)| places & bits(&[place]) != 0;
+    rows.any(|row| row.words.iter().any(here))
+}
 
-    /// Reads one that says something at a place.
-    pub(crate) fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self> {
+/// What is read in another way at each place.
+pub(crate) trait DecodeAt: Sized {
+    /// Reads one that is written at a place. `None` if it says nothing there, which is reported.
+    fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self>;
+}
+
+impl DecodeAt for Selector {
+    fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self> {
         let entries = errors.entries(node)?;
         let [(key, body)] = entries else {
             let message = "a selector names one value of a request";

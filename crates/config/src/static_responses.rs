@@ -9,10 +9,12 @@
 use std::collections::BTreeMap;
 
 use ogive_base::Span;
+use ogive_selectors::{Condition, Selector};
 
 use crate::{
-    Condition, Config, Path, Selector,
+    Config, Path,
     decode::{Errors, section},
+    selectors::word_of,
 };
 
 section! {
@@ -72,7 +74,7 @@ pub(crate) fn check(span: Span, config: &Config, errors: &mut Errors) {
             if !is_known {
                 let message = format!(
                     "`{}` is not known yet where this is answered",
-                    selector.word()
+                    word_of(selector)
                 );
                 let help = "there are `request_header`, `client_name`, `client_version` and `client_address`";
                 errors.invalid(span, message, help);

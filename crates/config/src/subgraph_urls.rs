@@ -9,10 +9,12 @@
 //!
 //! Every URL is written in the configuration: nothing that a client says becomes a part of one.
 
+use ogive_selectors::Condition;
+
 use crate::{
-    Condition, Config, Url,
+    Config, Url,
     decode::{Decode, Errors, section},
-    selectors::Place,
+    selectors::{DecodeAt, Place},
     tree::{Node, Value},
 };
 

@@ -6,20 +6,13 @@
 //!
 //! What stands in braces is a [selector](crate::selectors), without or with what it names. `{{` and `}}` are braces.
 
+use ogive_selectors::Selector;
+
 use crate::{
     decode::{Errors, header_value},
-    selectors::{Place, Selector},
+    selectors::{DecodeAt, Place},
     tree::{Key, Node, Value},
 };
-
-/// A part of a template.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum TemplatePart {
-    /// As it is.
-    Text(String),
-    /// What the request says there.
-    Selector(Selector),
-}
 
 /// Most selectors in one template.
 const SELECTORS_MAX: usize = 16;

@@ -1,9 +1,9 @@
 //! What is no mistake, but does not do what it seems to, for the operator ([`Config::notes`]), and what must not be served
 //! with once arguments have been applied ([`Config::refusals`]).
 
-use crate::{
-    Config, HeaderRule, HeaderSelector, PeerRange, RateLimitKey, scalars::without_secrets,
-};
+use ogive_base::PeerRange;
+
+use crate::{Config, HeaderRule, HeaderSelector, RateLimitKey, scalars::without_secrets};
 
 /// Origins that nobody means.
 const NOBODYS_ORIGINS: [&str; 2] = ["https://a.invalid", "https://xn--9-zqb.invalid:8443"];

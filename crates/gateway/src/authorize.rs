@@ -9,7 +9,8 @@
 //! ignored is good for a gateway that enforces them (the fingerprints differ).
 
 use http::{HeaderMap, HeaderName};
-use ogive_config::{AuthorizationDirectives, Config, OperationWord, Peer, PeerRange};
+use ogive_base::{Peer, PeerRange};
+use ogive_config::{AuthorizationDirectives, Config, OperationWord};
 use ogive_execute::refused_places;
 use ogive_federation::{Restrictions, Supergraph, vocabulary::Spec};
 use ogive_identity::Caller;

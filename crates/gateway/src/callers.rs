@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use ogive_config::Peer;
+use ogive_base::Peer;
 use ogive_identity::Caller;
 
 use crate::{

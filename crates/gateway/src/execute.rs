@@ -12,11 +12,11 @@ use std::{
 };
 
 use http::HeaderMap;
-use ogive_config::Limit;
 use ogive_execute::{
     ExecuteOutput, Transport as _,
     incremental::{IncrementalForm, IncrementalOutput, Payload, execute_incrementally},
 };
+use ogive_limits::Limit;
 use ogive_telemetry::{spans, stop_span};
 use ogive_transport::{Coalesced, FetchAdmission, Observer, RequestTransport, SharingScope};
 use tokio::time::Instant;

@@ -10,7 +10,7 @@
 //!
 //! Reading order: [`gateway`], then the stages in the order in which a request passes them: [`router`], [`identify`],
 //! [`admit`], [`receive`], [`documents`], [`prepare`], [`authorize`], [`plan`], [`execute`] or [`subscribe`], [`respond`]. What belongs to a
-//! schema is in [`schema`], what all stages use in [`shared`]. Beside the requests: [`background`], [`reload`]. [`explain`]
+//! schema is in [`schema`], what all stages use in [`shared`]. Beside the requests: [`listen`], [`background`], [`reload`]. [`explain`]
 //! shows one request on its way; [`unusable`] says what a configuration cannot have.
 
 pub mod admit;
@@ -28,6 +28,7 @@ pub mod explain;
 mod finish;
 pub mod gateway;
 pub mod identify;
+pub mod listen;
 mod negotiate;
 mod operation;
 mod operation_rules;

@@ -2,8 +2,8 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use ogive_base::ShareLimits;
-use ogive_config::{CedarOptions, Client, Config, IncrementalFormat, OperationWord};
+use ogive_base::{Client, ShareLimits};
+use ogive_config::{CedarOptions, Config, IncrementalFormat, OperationWord};
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
 use ogive_store::StoreOptions;

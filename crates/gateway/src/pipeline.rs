@@ -23,8 +23,7 @@
 use std::{future::Future, pin::pin, time::Duration};
 
 use http::{HeaderMap, Request, Response, StatusCode, request::Parts};
-use ogive_base::Reservation;
-use ogive_config::Peer;
+use ogive_base::{Peer, Reservation};
 use ogive_plan::{OperationKind, Plan};
 use ogive_server::{ResponseBody, drain_body::read_refused};
 use ogive_telemetry::{Record, spans, stop_span};

@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 
 use http::{Method, Response, request::Parts};
-use ogive_config::{Measured, Peer};
+use ogive_base::Peer;
+use ogive_limits::Measured;
 use ogive_server::ResponseBody;
 use ogive_telemetry::{Record, access::Finished};
 

@@ -11,8 +11,8 @@ use std::{
 
 use http::{Response, StatusCode, request::Parts};
 use hyper::body::Incoming;
-use ogive_base::Reservation;
-use ogive_config::{Measured, Peer};
+use ogive_base::{Peer, Reservation};
+use ogive_limits::Measured;
 use ogive_net::TlsError;
 use ogive_server::{Bound, Drained, Refusal, ResponseBody, ServeOptions, Service};
 use ogive_sources::SourceKind;

@@ -10,7 +10,6 @@ use ogive_config::{
     without_secrets,
 };
 use ogive_identity::{api_keys::ApiKeys, jwk::KeySet};
-use ogive_server::tls::listener_tls;
 use ogive_telemetry::{access::Field, log};
 use ogive_transport::{Http2, Source};
 
@@ -18,6 +17,7 @@ use crate::{
     background::export,
     coprocessor::{plugins, settings::CoprocessorSettings},
     documents::{Manifest, trusted},
+    listen::listener_tls,
     schema::{brokers, signers::proof},
     shared::shared_state::store_options,
     tls,
@@ -175,7 +175,7 @@ fn of_files(config: &Config) -> Vec<Problem> {
         problem(&["authentication", "router", "api_keys", "file"], error);
     }
     if let Err(error) = listener_tls(config) {
-        problem(&["tls", "supergraph"], error);
+        problem(&["tls", "supergraph"], error.to_string());
     }
     if let Err(error) = CoprocessorSettings::with_scripts(config) {
         problem(&["rhai", "scripts"], error);

@@ -6,8 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use ogive_base::SourceId;
-use ogive_config::Peer;
+use ogive_base::{Peer, SourceId};
 use ogive_gateway::{Gateway, GatewayOptions, SchemaState, WorkerState};
 use ogive_testbase::subgraph::StubSubgraph;
 

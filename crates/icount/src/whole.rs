@@ -19,8 +19,8 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use ogive_base::{Reservation, SourceId};
-use ogive_config::{Config, Peer};
+use ogive_base::{Peer, Reservation, SourceId};
+use ogive_config::Config;
 use ogive_gateway::{
     Gateway, GatewayOptions, SchemaState, WorkerState,
     prepare::prepare,

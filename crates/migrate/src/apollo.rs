@@ -16,11 +16,8 @@ use super::{
 };
 use ogive_base::SourceId;
 
-use ogive_config::{
-    HookCondition,
-    decode::Errors,
-    tree::{Node, Value},
-};
+use ogive_config::{HookCondition, decode::Errors};
+use ogive_yaml::{Node, Value};
 
 const STUDIO: &str = "it is about Apollo's own services";
 const ALWAYS: &str = "it always is so here";

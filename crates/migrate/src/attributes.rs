@@ -11,12 +11,13 @@ use super::{
     rules::Walk,
 };
 use ogive_config::{
-    ACCESS_LOG_FIELDS, ATTRIBUTE_PLACES, Attribute, AttributeSource, Config, INSTRUMENTS, Selector,
+    ACCESS_LOG_FIELDS, ATTRIBUTE_PLACES, Attribute, AttributeSource, Config, INSTRUMENTS,
     attributes::{is_label, is_name},
     credentials::CredentialHeaders,
     decode::Errors,
-    tree::{Node, Value},
 };
+use ogive_selectors::Selector;
+use ogive_yaml::{Node, Value};
 
 /// The stages of Apollo Router that are our places, in their order.
 const STAGES: [&str; 3] = ["router", "supergraph", "subgraph"];

@@ -7,11 +7,8 @@ use super::{
     environment::{environment, referenced, refers},
     nodes::{list, map, plain, scalar, set, set_key, text},
 };
-use ogive_config::{
-    Duration,
-    tree::{Node, Value},
-    units::parse_byte_size,
-};
+use ogive_config::{Duration, units::parse_byte_size};
+use ogive_yaml::{Node, Value};
 
 /// A value, or why there is no such value here.
 pub(crate) type Convert = fn(Format, &Node) -> Result<Node, String>;

@@ -6,7 +6,7 @@ use super::{
     nodes::{at, list, map, one, plain, scalar, set, text},
     rules::Walk,
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 /// `cors.policies` of Apollo Router and of Hive Router.
 pub(crate) fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {

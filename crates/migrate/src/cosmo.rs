@@ -11,7 +11,7 @@ use super::{
     subscriptions, telemetry, tokens,
     why::{CLAIMS, CODE, COSTS, EVENTS, MUTATIONS, OFF, SUBSCRIPTIONS, TOOLS},
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 const COSMO: &str = "it is about Cosmo's own services";
 const CONNECTING: &str = "part of the time for connecting";

@@ -7,7 +7,7 @@ use super::{
     rules::Walk,
     why::{COSTS, OFF},
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 const STRATEGY: &str = "demand_control.strategy.static_estimated";
 

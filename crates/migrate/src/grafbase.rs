@@ -10,7 +10,7 @@ use super::{
     settings, subscriptions, telemetry, tokens,
     why::{BUDGET, CACHES, CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS, TOOLS},
 };
-use ogive_config::tree::Node;
+use ogive_yaml::Node;
 
 const DEVELOPMENT: &str = "it is for `grafbase dev`; `ogive dev` reads rover's `supergraph.yaml`";
 

@@ -7,7 +7,7 @@ use super::{
     tokens::{REQUIRED, Tokens, close, entries, key_set, put, with_sets},
     why::CLAIMS,
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 /// Grafbase's extension `jwt`. Unless its file says otherwise, it refuses whoever brings no token.
 pub(crate) fn extension(walk: &mut Walk<'_>, path: &[String], node: &Node) {

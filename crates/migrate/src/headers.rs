@@ -12,8 +12,8 @@ use super::{
 use ogive_config::{
     HeaderRule, ResponseHeaderRule,
     decode::{Decode, Errors},
-    tree::{Key, Node, Value},
 };
+use ogive_yaml::{Key, Node, Value};
 
 /// Apollo's and Hive's lists of `propagate`, `insert` and `remove`, which are ours but for what ours has not.
 pub(crate) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {

@@ -9,7 +9,7 @@ use super::{
     settings, signatures, subscriptions, telemetry, tokens,
     why::{CODE, COSTS, HIVE_COPROCESSOR, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 const EXPRESSIONS: &str = "expressions per request have no counterpart";
 

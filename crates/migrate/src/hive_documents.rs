@@ -5,7 +5,7 @@ use super::{
     nodes::{at, list, map, scalar, set},
     rules::Walk,
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 /// `persisted_documents.storage`
 pub(crate) fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {

@@ -5,7 +5,7 @@
 //! ```
 
 use super::nodes::{list, map, set, text};
-use ogive_config::tree::Node;
+use ogive_yaml::Node;
 
 /// Longest expression that is read, in tokens.
 const TOKENS_MAX: usize = 1_000;

@@ -3,7 +3,8 @@
 use ogive_base::{SourceId, Sources};
 
 use super::{Format, Migration, Verdict, migrate};
-use ogive_config::{AttributeSource, Config, HeaderRule, Selector, load};
+use ogive_config::{AttributeSource, Config, HeaderRule, load};
+use ogive_selectors::Selector;
 
 fn migrated(format: Format, text: &str) -> Migration {
     migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))

@@ -43,7 +43,8 @@ pub use report::wrapped;
 
 use ogive_base::{Diagnostic, SourceId, Span};
 
-use ogive_config::{Config, Expansion, codes, decode::Errors, load_whole, tree::Node, yaml};
+use ogive_config::{Config, Expansion, codes, decode::Errors, load_whole, yaml};
+use ogive_yaml::Node;
 
 /// Whose configuration it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ use super::{
     nodes::{at, list, plain, quoted, scalar},
     rules::Walk,
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 /// Messages are masked there and extensions chosen apart from that; here a subgraph's errors are shown, and then some of
 /// their extensions, or nothing is.

@@ -7,12 +7,8 @@ use super::{
     nodes::{dotted, plain},
     walked,
 };
-use ogive_config::{
-    SourceId,
-    decode::Errors,
-    tree::{Key, Node, Value},
-    yaml,
-};
+use ogive_config::{SourceId, decode::Errors, yaml};
+use ogive_yaml::{Key, Node, Value};
 
 /// A key that no gateway has.
 const UNKNOWN: &str = "zzq";

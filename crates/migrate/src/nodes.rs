@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ogive_base::Span;
 
-use ogive_config::tree::{Key, Node, Value};
+use ogive_yaml::{Key, Node, Value};
 
 /// Whether a switch that protects something is on: there, and not plainly off.
 pub(crate) fn is_on(switch: &Node) -> bool {

@@ -10,7 +10,7 @@ use super::{
     tokens,
     why::OFF,
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 /// How a rate is called that has no name elsewhere.
 const NAME: &str = "subgraph";

@@ -6,7 +6,7 @@ use super::{
     nodes::{at, list, plain, scalar, text},
     rules::Walk,
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 const STORE: &str = "store.redis";
 const APQ: &str = "apq.router.cache";

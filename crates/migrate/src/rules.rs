@@ -15,10 +15,8 @@ use super::{
     protections,
     why::OFF,
 };
-use ogive_config::{
-    tree::{Node, Value},
-    units::parse_byte_size,
-};
+use ogive_config::units::parse_byte_size;
+use ogive_yaml::{Node, Value};
 
 /// What is to become of a key.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use super::{
     rules::Walk,
     why::OFF,
 };
-use ogive_config::tree::{Key, Node, Value};
+use ogive_yaml::{Key, Node, Value};
 
 /// What becomes of one key of a section.
 pub(crate) enum Entry {

@@ -5,7 +5,7 @@ use super::{
     nodes::{plain, scalar},
     rules::Walk,
 };
-use ogive_config::tree::Node;
+use ogive_yaml::Node;
 
 /// Whether directives for authorization are enforced.
 pub(crate) fn enforced(_: Format, node: &Node) -> Result<Node, String> {

@@ -6,7 +6,7 @@ use super::{
     rules::Walk,
     why::{OFF, SIGNATURES},
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 const CHAIN: &str = "credentials are looked for in the environment, by web identity, at the container's endpoint and at that of \
                      the instance; a profile has to have keys of its own";

@@ -6,7 +6,7 @@ use super::{
     rules::Walk,
     why::{CALLBACKS, SUBSCRIPTIONS},
 };
-use ogive_config::tree::Node;
+use ogive_yaml::Node;
 
 /// Cosmo's `overrides.subgraphs.*.subscription_protocol`; the sub-protocol of WebSockets stands beside it.
 pub(crate) fn cosmo_protocol(walk: &mut Walk<'_>, path: &[String], node: &Node) {

@@ -276,7 +276,7 @@ fn headers_keep_saying_what_the_operation_is_called() {
         let is_name = matches!(
             &found[0],
             HeaderRule::InsertFrom {
-                from: ogive_config::Selector::OperationName,
+                from: ogive_selectors::Selector::OperationName,
                 ..
             }
         );

@@ -7,7 +7,7 @@ use super::{
     rules::Walk,
     why::OFF,
 };
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 const METRICS: &str = "telemetry.exporters.metrics.otlp";
 const TRACES: &str = "telemetry.exporters.tracing.otlp";

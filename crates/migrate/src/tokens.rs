@@ -9,11 +9,8 @@ use super::{
     rules::Walk,
     why::{CLAIMS, OFF},
 };
-use ogive_config::{
-    scalars::is_loopback,
-    tree::{Node, Value},
-    words_of_tokens,
-};
+use ogive_config::{scalars::is_loopback, words_of_tokens};
+use ogive_yaml::{Node, Value};
 
 /// Keys of `authentication.router.jwt` that mean the same here.
 const JWT: &[&str] = &[

@@ -5,7 +5,7 @@ use super::{
     Lost, ReportRow, Verdict,
     nodes::{dotted, get_mut, keys, map, quoted, set, take},
 };
-use ogive_config::tree::{Key, Node, Value};
+use ogive_yaml::{Key, Node, Value};
 
 /// Where a section stands in the file, and where the rules look for it.
 pub(crate) type SectionPlace = (&'static str, &'static str);

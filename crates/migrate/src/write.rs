@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ogive_config::tree::{Node, Value};
+use ogive_yaml::{Node, Value};
 
 /// The text of a mapping.
 pub(crate) fn yaml(root: &Node) -> String {

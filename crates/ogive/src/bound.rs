@@ -2,8 +2,11 @@
 
 use std::{fmt, future::Future, net::SocketAddr, sync::Arc};
 
-use ogive_gateway::Background;
-use ogive_server::{Bound, ServeOptions, tls::listener_tls};
+use ogive_gateway::{
+    Background,
+    listen::{listener_tls, serve_options},
+};
+use ogive_server::Bound;
 
 use crate::{Error, Gateway};
 
@@ -42,8 +45,8 @@ impl Gateway {
     pub async fn listen(self) -> Result<BoundGateway, Error> {
         let gateway = self;
         let config = &gateway.config;
-        let tls = listener_tls(config).map_err(Error::Configuration)?;
-        let bound = Bound::bind_with(&config.listen.0, config.listen_mode).await;
+        let tls = listener_tls(config).map_err(|error| Error::Configuration(error.to_string()))?;
+        let bound = Bound::bind_with(&config.listen.0, config.listen_mode.0).await;
         let bound = bound.map_err(|error| {
             Error::Serve(format!(
                 "`{}` cannot be listened on: {error}",
@@ -81,7 +84,7 @@ impl BoundGateway {
             .await
             .map_err(Error::Serve)?;
         let gateway = Arc::clone(&self.gateway.gateway);
-        let options = ServeOptions::new(&self.gateway.config);
+        let options = serve_options(&self.gateway.config);
         let options = options.within_memory(gateway.memory().limit());
         let served = self.bound.serve(gateway, options, shutdown).await;
         drop(self.background);

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, sync::Arc, time::Duration};
 
-use ogive_config::Measured;
+use ogive_limits::Measured;
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},

@@ -2,7 +2,6 @@
 
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
-use ogive_config::{Config, FileMode};
 use ogive_net::ServerTls;
 use tokio::{
     sync::{Notify, watch},
@@ -40,10 +39,10 @@ impl Bound {
     /// Binds `HOST:PORT`, or `unix://` and a path that its owner may connect to; a host name is resolved, port 0 picks a
     /// free one.
     pub async fn bind(listen: &str) -> std::io::Result<Bound> {
-        Bound::bind_with(listen, Config::default().listen_mode).await
+        Bound::bind_with(listen, 0o600).await
     }
-    /// The same; the file of a unix socket has this mode.
-    pub async fn bind_with(listen: &str, mode: FileMode) -> std::io::Result<Bound> {
+    /// The same; the file of a unix socket has the permission bits `mode`.
+    pub async fn bind_with(listen: &str, mode: u32) -> std::io::Result<Bound> {
         let listener = Listener::bind(listen, mode).await?;
         Ok(Bound {
             listener,

@@ -24,8 +24,8 @@ use http::{
     uri::Authority,
 };
 use hyper::{Request, body::Incoming, service::service_fn};
-use ogive_base::{OutOfMemory, Reservation};
-use ogive_config::{Measured, Peer};
+use ogive_base::{OutOfMemory, Peer, Reservation};
+use ogive_limits::Measured;
 use ogive_net::{ServerTls, Socket, Stream};
 use tokio::{
     io::AsyncReadExt,

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ogive_config::{FileMode, Peer};
+use ogive_base::Peer;
 use ogive_net::Socket;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 
@@ -100,7 +100,7 @@ fn number(path: &Path) -> Option<(u64, u64)> {
 
 impl Listener {
     /// `HOST:PORT`, or `unix://` and a path, whose file has this mode.
-    pub(crate) async fn bind(listen: &str, mode: FileMode) -> io::Result<Listener> {
+    pub(crate) async fn bind(listen: &str, mode: u32) -> io::Result<Listener> {
         if let Some(path) = listen.strip_prefix("unix://") {
             let path = Path::new(path);
             let _alone = lock_folder(path)?;
@@ -197,17 +197,17 @@ impl Accepted {
 
 /// Binds a path. Nobody else can connect before the file has its mode: it is made with less than that, where the system
 /// can do so, and there is nothing to connect to before it listens.
-fn bind_unix(path: &Path, mode: FileMode) -> io::Result<std::os::unix::net::UnixListener> {
+fn bind_unix(path: &Path, mode: u32) -> io::Result<std::os::unix::net::UnixListener> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 
     let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
     // Linux makes the file with the socket's own mode, as far as the umask lets it.
     let socket = File::from(socket);
-    let _ = socket.set_permissions(PermissionsExt::from_mode(mode.0 & 0o700));
+    let _ = socket.set_permissions(PermissionsExt::from_mode(mode & 0o700));
     let socket = OwnedFd::from(socket);
     bind(&socket, &SocketAddrUnix::new(path)?)?;
-    let made = std::fs::set_permissions(path, PermissionsExt::from_mode(mode.0));
+    let made = std::fs::set_permissions(path, PermissionsExt::from_mode(mode));
     let listening = made.and_then(|()| Ok(listen(&socket, BACKLOG as i32)?));
     if let Err(error) = listening {
         let _ = std::fs::remove_file(path);
@@ -282,7 +282,7 @@ mod tests {
                 let mut runtime = tokio::runtime::Builder::new_current_thread();
                 let runtime = runtime.enable_io().build().unwrap();
                 begin.wait();
-                let bound = runtime.block_on(Listener::bind(&listen, FileMode(0o600)));
+                let bound = runtime.block_on(Listener::bind(&listen, 0o600));
                 end.wait();
                 match bound {
                     // Whoever listens is the one that clients reach.
@@ -319,10 +319,10 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let listen = format!("unix://{}", path.display());
         for closes in [true, false] {
-            let before = Listener::bind(&listen, FileMode(0o600)).await.unwrap();
+            let before = Listener::bind(&listen, 0o600).await.unwrap();
             // Whoever deploys the next one makes room for it.
             std::fs::remove_file(&path).unwrap();
-            let after = Listener::bind(&listen, FileMode(0o600)).await.unwrap();
+            let after = Listener::bind(&listen, 0o600).await.unwrap();
             if closes {
                 assert!(before.close().is_empty())
             } else {

@@ -2,7 +2,8 @@
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use ogive_config::{Config, HttpOptions, Limit, LimitOptions, Measured, PeerRange, WarnOnly};
+use ogive_base::PeerRange;
+use ogive_limits::{Limit, Measured, WarnOnly};
 use tokio::sync::Semaphore;
 
 /// What a connection holds, as long as there is one: the buffer of its parser, or of its session.
@@ -10,6 +11,17 @@ pub(crate) const CONNECTION_BYTES: usize = 8 << 10;
 
 /// So many connections there may be however little memory there is.
 const CONNECTIONS_LEAST: usize = 64;
+
+/// Default of [`ServeOptions::connections_max`].
+const CONNECTIONS_MAX: usize = 10_000;
+/// Default of [`ServeOptions::connections_per_client_max`].
+const CLIENT_CONNECTIONS_MAX: usize = 2_500;
+/// Default of [`ServeOptions::header_read_timeout`].
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Default of [`ServeOptions::headers_max`].
+const HEADERS_MAX: usize = 100;
+/// Default of [`ServeOptions::header_bytes_max`].
+const HEADER_BYTES_MAX: usize = 64 << 10;
 
 /// How to serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,32 +60,30 @@ pub struct ServeOptions {
     pub warn_only: WarnOnly,
 }
 
-impl ServeOptions {
-    /// The options that a configuration asks for.
-    pub fn new(config: &Config) -> Self {
-        let http = &config.http;
+impl Default for ServeOptions {
+    fn default() -> Self {
         ServeOptions {
-            workers: http.workers.unwrap_or_else(|| {
-                std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
-            }),
-            connections_max: http.connections_max.get(),
-            connections_per_client_max: http.connections_per_client_max().get(),
-            trusted_proxies: http.trusted_proxies.as_slice().into(),
-            header_read_timeout: http.header_read_timeout.0,
-            headers_max: config.limits.http1_max_request_headers.get(),
-            // Smaller heads than this are a browser's everyday.
-            header_bytes_max: config.limits.http1_max_request_buf_size.0.max(8 << 10),
-            write_timeout: http.write_timeout.0,
-            http2: http.http2.enabled,
-            http2_streams_max: http.http2.max_concurrent_streams.max(1),
-            http2_resets_max: http.http2.max_reset_streams,
-            tls_interval: config.tls.reload_interval.0,
-            drain_delay: http.drain_delay.0,
-            drain_idle_timeout: http.drain_idle_timeout.0,
-            drain_timeout: http.connection_shutdown_timeout.0,
-            warn_only: config.limits.warn_only,
+            workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            connections_max: CONNECTIONS_MAX,
+            connections_per_client_max: CLIENT_CONNECTIONS_MAX,
+            trusted_proxies: Vec::new(),
+            header_read_timeout: HEADER_READ_TIMEOUT,
+            headers_max: HEADERS_MAX,
+            header_bytes_max: HEADER_BYTES_MAX,
+            write_timeout: Duration::from_secs(60),
+            http2: true,
+            http2_streams_max: 100,
+            http2_resets_max: 200,
+            tls_interval: Duration::from_secs(10),
+            drain_delay: Duration::ZERO,
+            drain_idle_timeout: Duration::from_millis(500),
+            drain_timeout: Duration::from_secs(10),
+            warn_only: WarnOnly::default(),
         }
     }
+}
+
+impl ServeOptions {
     /// The same with no more connections than half of so much memory has room for, and at least 64.
     #[must_use]
     pub fn within_memory(mut self, bytes: usize) -> Self {
@@ -89,10 +99,9 @@ impl ServeOptions {
         self
     }
     pub(crate) fn connections(&self) -> Measured<usize> {
-        let default = HttpOptions::default().connections_max.get();
-        let measured = self
-            .warn_only
-            .size(Limit::Connections, self.connections_max, default);
+        let measured =
+            self.warn_only
+                .size(Limit::Connections, self.connections_max, CONNECTIONS_MAX);
         let ceiling = measured.ceiling.min(Semaphore::MAX_PERMITS);
         Measured {
             ceiling,
@@ -100,24 +109,22 @@ impl ServeOptions {
         }
     }
     pub(crate) fn client_connections(&self) -> Measured<usize> {
-        let default = HttpOptions::default().connections_per_client_max().get();
         let max = self.connections_per_client_max;
-        self.warn_only.size(Limit::ClientConnections, max, default)
+        self.warn_only
+            .size(Limit::ClientConnections, max, CLIENT_CONNECTIONS_MAX)
     }
     pub(crate) fn header_timeout(&self) -> Measured<Duration> {
-        let default = HttpOptions::default().header_read_timeout.0;
         let limit = self.header_read_timeout;
-        self.warn_only.time(Limit::HeaderTimeout, limit, default)
+        self.warn_only
+            .time(Limit::HeaderTimeout, limit, HEADER_READ_TIMEOUT)
     }
     pub(crate) fn headers(&self) -> Measured<usize> {
-        let default = LimitOptions::default().http1_max_request_headers.get();
         self.warn_only
-            .size(Limit::Headers, self.headers_max, default)
+            .size(Limit::Headers, self.headers_max, HEADERS_MAX)
     }
     pub(crate) fn header_bytes(&self) -> Measured<usize> {
-        let default = LimitOptions::default().http1_max_request_buf_size.0;
         self.warn_only
-            .size(Limit::HeaderSize, self.header_bytes_max, default)
+            .size(Limit::HeaderSize, self.header_bytes_max, HEADER_BYTES_MAX)
     }
 }
 

@@ -20,8 +20,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ogive_base::FastMap;
-use ogive_config::{Client, Measured, Peer, PeerRange};
+use ogive_base::{Client, FastMap, Peer, PeerRange};
+use ogive_limits::Measured;
 use tokio::sync::Notify;
 
 use crate::options::ServeOptions;
@@ -332,9 +332,11 @@ mod tests {
 
     use super::*;
 
-    fn places(yaml: &str) -> Places {
-        let config = ogive_config::load(ogive_base::SourceId(0), yaml, &|_| None).unwrap();
-        Places::new(&ServeOptions::new(&config))
+    fn places(per_client_max: usize) -> Places {
+        Places::new(&ServeOptions {
+            connections_per_client_max: per_client_max,
+            ..ServeOptions::default()
+        })
     }
     fn peer(last: u8) -> Peer {
         Peer::Tcp(SocketAddr::from(([10, 0, 0, last], 1)))
@@ -358,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_client_gives_up_its_own_places_and_those_that_asked_nothing_first() {
-        let places = places("http: { connections_per_client_max: 100 }");
+        let places = places(100);
         let (mine, other) = (take(&places, 100, peer(1)), take(&places, 100, peer(2)));
         assert!(places.take(peer(1)).is_some());
         let gone: Vec<bool> = mine.iter().map(|h| h.place.is_told_to_leave()).collect();
@@ -376,7 +378,7 @@ mod tests {
 
     #[test]
     fn whoever_is_busy_or_was_a_moment_ago_stays() {
-        let places = places("http: { connections_per_client_max: 3 }");
+        let places = places(3);
         let all = take(&places, 3, peer(1));
         let [busy, before, idle] = &all[..] else {
             panic!()
@@ -406,7 +408,7 @@ mod tests {
 
     #[test]
     fn guests_make_room_for_one_another() {
-        let places = places("");
+        let places = Places::new(&ServeOptions::default());
         let guests: Vec<PlaceGuard> = (0..GUESTS_MAX).map(|_| places.take_guest()).collect();
         assert_eq!(told(&guests), 0);
         let _next = places.take_guest();

@@ -7,8 +7,8 @@ use std::{fmt::Debug, future::Future, sync::Arc};
 
 use http::{Response, request::Parts};
 use hyper::body::Incoming;
-use ogive_base::Reservation;
-use ogive_config::{Measured, Peer};
+use ogive_base::{Peer, Reservation};
+use ogive_limits::Measured;
 use ogive_net::TlsError;
 
 use crate::body::ResponseBody;

@@ -1,9 +1,8 @@
-//! TLS of the listener, as the configuration asks for it.
+//! How long the listener's certificate is good.
 
-use std::{sync::Arc, time::SystemTime};
+use std::time::SystemTime;
 
-use ogive_config::Config;
-use ogive_net::{Identity, Pem, ServerTls, ServerTlsOptions, Validity};
+use ogive_net::{ServerTls, Validity};
 
 /// Seconds of a day.
 pub(crate) const DAY: u64 = 24 * 3_600;
@@ -13,38 +12,6 @@ const SOON: u64 = 14 * DAY;
 /// replaced every few hours, and that is no news.
 const LAST_PART: u64 = 8;
 
-/// TLS of the listener; `None` if it has none. The error is for the operator.
-pub fn listener_tls(config: &Config) -> Result<Option<Arc<ServerTls>>, String> {
-    let Some(options) = &config.tls.supergraph else {
-        return Ok(None);
-    };
-    let clients = options.client_authentication.as_ref();
-    for (key, value) in [
-        ("certificate_chain", Some(&options.certificate_chain)),
-        ("key", Some(&options.key)),
-        (
-            "client_authentication.certificate_authorities",
-            clients.map(|clients| &clients.certificate_authorities),
-        ),
-    ] {
-        if value.is_some_and(String::is_empty) {
-            return Err(format!("`tls.supergraph.{key}` is missing"));
-        }
-    }
-    let tls = ServerTls::load(ServerTlsOptions {
-        identity: Identity {
-            chain: Pem::new(&options.certificate_chain),
-            key: Pem::new(&options.key),
-        },
-        client_authorities: clients.map(|clients| Pem::new(&clients.certificate_authorities)),
-        client_required: clients.is_some_and(|clients| clients.required),
-        http2: config.http.http2.enabled,
-    });
-    let tls = tls.map_err(|error| format!("`tls.supergraph` cannot be used: {error}"))?;
-    warn_of_end(&tls);
-    Ok(Some(Arc::new(tls)))
-}
-
 /// Seconds since 1970.
 pub(crate) fn now() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -52,7 +19,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// Says if the listener's certificate is not good, or soon will not be.
-pub(crate) fn warn_of_end(tls: &ServerTls) {
+pub fn warn_of_end(tls: &ServerTls) {
     if let Some(remark) = tls.validity().and_then(|validity| remark(validity, now())) {
         tracing::warn!("the certificate in `tls.supergraph` {remark}");
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use http::{HeaderName, HeaderValue};
-use ogive_config::Peer;
+use ogive_base::Peer;
 use ogive_gateway::{ExplainInput, GraphqlRequest, JsonObject};
 use ogive_testbase::assert_recorded;
 

@@ -6,7 +6,9 @@ use ogive_base::SourceId;
 use ogive_config::{Config, Url};
 use ogive_federation::{ReadOptions, read_supergraph};
 use ogive_gateway::{
-    Background, Gateway, GatewayOptions, LoadedPolicies, SchemaState, shared::observe,
+    Background, Gateway, GatewayOptions, LoadedPolicies, SchemaState,
+    listen::{listener_tls, serve_options},
+    shared::observe,
 };
 use ogive_mock::{Server, Service, assemble, config::Config as MockConfig};
 use ogive_server::{Bound, Drained, ServeOptions};
@@ -54,7 +56,7 @@ impl Served {
         let (tell, bound) = std::sync::mpsc::channel();
         let options = ServeOptions {
             workers: config.http.workers.unwrap_or(2.try_into().unwrap()),
-            ..ServeOptions::new(config)
+            ..serve_options(config)
         };
         let serving = Arc::clone(&gateway);
         // A unix socket if one is configured, else a port of its own.
@@ -63,8 +65,8 @@ impl Served {
         } else {
             "127.0.0.1:0".to_owned()
         };
-        let mode = config.listen_mode;
-        let tls = ogive_server::tls::listener_tls(config).unwrap_or_else(|e| panic!("{e}"));
+        let mode = config.listen_mode.0;
+        let tls = listener_tls(config).unwrap_or_else(|e| panic!("{e}"));
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

@@ -56,7 +56,7 @@ async fn explaining_names_the_section_that_redacts() {
         },
         headers,
         token: None,
-        peer: ogive_config::Peer::Tcp(([127, 0, 0, 1], 0).into()),
+        peer: ogive_base::Peer::Tcp(([127, 0, 0, 1], 0).into()),
         is_executed: false,
         has_timings: false,
     };

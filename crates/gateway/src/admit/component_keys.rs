@@ -4,12 +4,13 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
+use ogive_base::Client;
 use ogive_component::{Decision, Exchange, Plugin};
-use ogive_config::{Client, Selector};
 use ogive_coprocessor::{
     CallMode, ContextEntries,
     entries::{JWT_CLAIMS, OPERATION_KIND, OPERATION_NAME, home},
 };
+use ogive_selectors::Selector;
 use ogive_telemetry::codes;
 use serde_json::value::{RawValue, to_raw_value};
 

@@ -9,7 +9,9 @@ use std::{
 };
 
 use http::HeaderMap;
-use ogive_config::{Client, RateCharge, RateLimitKey, Selector};
+use ogive_base::Client;
+use ogive_config::{RateCharge, RateLimitKey};
+use ogive_selectors::Selector;
 use ogive_store::{
     SharedRates, SharedTaken,
     gcra::{Cell, Quota, Remaining},

@@ -3,9 +3,8 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use ogive_config::{
-    Condition, Config, RateCharge, RateLimitRule, Selector, StorageWord, SubgraphRateRule,
-};
+use ogive_config::{Config, RateCharge, RateLimitRule, StorageWord, SubgraphRateRule};
+use ogive_selectors::{Condition, Selector};
 use ogive_store::gcra::Quota;
 
 use crate::{

@@ -33,7 +33,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ogive_config::{Condition, Config};
+use ogive_config::Config;
+use ogive_selectors::Condition;
 use ogive_telemetry::codes;
 
 use crate::{

@@ -13,8 +13,9 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, Response};
-use ogive_base::{MemoryBudget, Reservation, memory::CHUNK};
-use ogive_config::{Client, Config, Limit, Measured, RateLimitKey};
+use ogive_base::{Client, MemoryBudget, Reservation, memory::CHUNK};
+use ogive_config::{Config, RateLimitKey};
+use ogive_limits::{Limit, Measured};
 use ogive_store::gcra::{Cell, Quota};
 use ogive_telemetry::codes;
 use ogive_transport::first_text;

@@ -1,11 +1,11 @@
 //! Of which requests somebody is told at a stage: a condition of the configuration, and under which names it looks at the
 //! context. Coprocessors and components have the same ones.
 
-use ogive_config::{Condition, Selector};
 use ogive_coprocessor::{
     ContextSelection,
     entries::{OPERATION_KIND, OPERATION_NAME},
 };
+use ogive_selectors::{Condition, Selector};
 
 use crate::shared::selectors::{Selected, is_met, is_met_by_known};
 

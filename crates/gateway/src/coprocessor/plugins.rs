@@ -10,8 +10,9 @@ use ogive_component::{
     Decision, Ejection, Limits, Permissions, Plugin, PluginOptions, hook_name, hook_of,
     options::Name, outgoing::Host,
 };
-use ogive_config::{Config, OnErrorWord, PluginHost, PluginSection, Selector};
+use ogive_config::{Config, OnErrorWord, PluginHost, PluginSection};
 use ogive_coprocessor::Stage;
+use ogive_selectors::Selector;
 use ogive_telemetry::Hook;
 
 use tokio::sync::Semaphore;

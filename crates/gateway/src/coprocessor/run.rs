@@ -9,8 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, request::Parts};
-use ogive_base::Reservation;
-use ogive_config::Client as PeerClient;
+use ogive_base::{Client as PeerClient, Reservation};
 use ogive_coprocessor::{
     ContextEntries, Stage,
     entries::{COST_ACTUAL, COST_ESTIMATED, COST_RESULT, COST_STRATEGY},

@@ -6,7 +6,7 @@ use std::{
 };
 
 use ogive_component::hook_name;
-use ogive_config::{Config, ContextWord, Http2Word, OnErrorWord, Selector, StageSelection};
+use ogive_config::{Config, ContextWord, Http2Word, OnErrorWord, StageSelection};
 use ogive_coprocessor::{
     ContextSelection, Coprocessor, CoprocessorOptions, Message, Stage, entries::REQUIRED_POLICIES,
 };
@@ -14,6 +14,7 @@ use ogive_federation::Supergraph;
 use ogive_identity::CallerOptions;
 use ogive_schema::print::{PrintOptions, print};
 use ogive_script::{Limits, Program, ProgramError, Scripts, check::require_offered};
+use ogive_selectors::Selector;
 use ogive_telemetry::Hook;
 use ogive_transport::{
     CircuitBreaker, ClientTls, ClientTlsOptions, EndpointError, Http2, SubgraphService,

@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
-use ogive_config::{Client, Selector};
+use ogive_base::Client;
 use ogive_coprocessor::{
     ContextSelection, Message, MessageBody, Stage,
     entries::{OPERATION_KIND, OPERATION_NAME, visible},
 };
+use ogive_selectors::Selector;
 use ogive_transport::first_text;
 use serde_json::Value;
 

@@ -4,7 +4,7 @@
 use std::{pin::Pin, sync::Arc, time::Instant};
 
 use http::HeaderMap;
-use ogive_config::Client;
+use ogive_base::Client;
 
 use super::{
     DocumentClient, Registered, Trusted, hex, hive::HiveDocuments, persisted_hash, resolve, unhex,

@@ -12,7 +12,7 @@ use std::{rc::Rc, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header, request::Parts};
 use http_body_util::{BodyExt, Full};
-use ogive_config::Peer;
+use ogive_base::Peer;
 use ogive_json::write_string;
 use ogive_plan::OperationKind;
 use ogive_server::ResponseBody;

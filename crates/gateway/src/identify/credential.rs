@@ -116,8 +116,7 @@ impl Authentication {
 #[cfg(test)]
 mod tests {
     use http::Request;
-    use ogive_base::SourceId;
-    use ogive_config::Peer;
+    use ogive_base::{Peer, SourceId};
 
     use super::*;
     use crate::identify::tokens::AuthenticationOptions;

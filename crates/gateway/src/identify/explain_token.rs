@@ -7,7 +7,8 @@
 use std::{fmt::Write, sync::Arc};
 
 use http::{HeaderMap, Request, request::Parts};
-use ogive_config::{Config, Peer};
+use ogive_base::Peer;
+use ogive_config::Config;
 use ogive_identity::{
     Authenticator, Caller, TokenError, authenticator::SignatureCheck, base64url, key_source::now,
     token_introspection::is_jwt,

@@ -15,7 +15,7 @@ pub mod tokens;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use ogive_config::Peer;
+use ogive_base::Peer;
 
 use crate::{
     identify::tokens::AuthenticationOptions,

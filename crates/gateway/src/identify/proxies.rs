@@ -10,7 +10,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderMap, HeaderName, header};
-use ogive_config::{Client, ClientAddressHeader, Config, Peer, PeerRange};
+use ogive_base::{Client, Peer, PeerRange};
+use ogive_config::{ClientAddressHeader, Config};
 
 /// Most proxies in a row that are looked through; more make the last of them the client.
 const HOPS_MAX: usize = 32;

@@ -8,10 +8,11 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, request::Parts};
+use ogive_base::PeerRange;
 use ogive_config::{
     CertificateNameWord, ClientAuthenticationWord, ClientCertificateOptions, Config,
     IntrospectionOptions as IntrospectionSection, JwksOptions, JwtOptions, KeySetUrl, OnTokenError,
-    PeerRange, TokenAlgorithm, TokenSourceRule, WhenKeysMissing,
+    TokenAlgorithm, TokenSourceRule, WhenKeysMissing,
 };
 use ogive_identity::{
     Algorithm, AlgorithmSet, Authenticator, AuthenticatorOptions, Caller, CallerOptions,

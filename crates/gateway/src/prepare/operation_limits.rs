@@ -5,8 +5,9 @@
 //! which limits it exceeds that are only measured is kept with it, so that every request for it is counted.
 
 use ogive_base::BitSet;
-use ogive_config::{Limit, LimitOptions, Measured, WarnOnly};
+use ogive_config::LimitOptions;
 use ogive_failure::ErrorCode;
+use ogive_limits::{Limit, Measured, WarnOnly};
 use ogive_operation::{FieldRef, Operation};
 use ogive_schema::Schema;
 use ogive_syntax::Document;

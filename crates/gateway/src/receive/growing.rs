@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ogive_base::{OutOfMemory, Reservation, ShareLimits};
-use ogive_config::Client;
+use ogive_base::{Client, OutOfMemory, Reservation, ShareLimits};
 
 use crate::{
     identify::proxies::Proxies,

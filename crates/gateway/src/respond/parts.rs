@@ -19,8 +19,7 @@ use std::{
 use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
-use ogive_base::Reservation;
-use ogive_config::Client;
+use ogive_base::{Client, Reservation};
 use ogive_execute::incremental::{
     CompletedGroup, GroupData, GroupValues, IncrementalForm, IncrementalOutput, Payload,
     PendingGroup,

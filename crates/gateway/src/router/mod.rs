@@ -9,7 +9,7 @@ pub mod static_responses;
 use std::sync::atomic::Ordering;
 
 use http::{HeaderName, Method, Response, StatusCode, request::Parts};
-use ogive_config::Client;
+use ogive_base::Client;
 use ogive_telemetry::codes;
 
 use cors::Cors;

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts,
 };
-use ogive_config::{Client, Condition, Config, StaticResponseOptions};
+use ogive_base::Client;
+use ogive_config::{Config, StaticResponseOptions};
+use ogive_selectors::Condition;
 use ogive_server::ResponseBody;
 
 use crate::shared::{

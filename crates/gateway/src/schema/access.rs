@@ -4,9 +4,10 @@
 
 use std::{fmt, sync::Arc};
 
+use ogive_base::PeerRange;
 use ogive_config::{
     AuthenticationOptions, AuthorizationOptions, ClientAddressHeader, Config, CoprocessorOptions,
-    CorsOptions, OperationRuleOptions, OverrideLabelOptions, PeerRange, PersistedQueriesOptions,
+    CorsOptions, OperationRuleOptions, OverrideLabelOptions, PersistedQueriesOptions,
     PluginSection, RhaiOptions, StaticResponseOptions, WebSocketOptions, tls::TlsOptions,
 };
 

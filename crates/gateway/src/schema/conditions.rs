@@ -3,7 +3,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use http::{HeaderMap, HeaderName};
-use ogive_config::{Client, ClientsOptions, Condition, Selector};
+use ogive_base::Client;
+use ogive_config::ClientsOptions;
+use ogive_selectors::{Condition, Selector};
 use ogive_transport::{CallerContext, ClientValue, RequestCondition, SharedCondition, first_text};
 
 use crate::shared::selectors::{Selected, header_text, is_met};

@@ -5,9 +5,11 @@ use std::{num::NonZeroU32, sync::Arc};
 use http::{HeaderName, HeaderValue};
 use ogive_config::{
     AttributeSource, ClientsOptions, CompressionWord, Config, EventProtocolWord, HeaderAlgorithm,
-    HeaderSelector, Http2Word, Limit, ReuseWord, Selector,
+    HeaderSelector, Http2Word, ReuseWord,
 };
 use ogive_execute::{RequestLimits, Reuse};
+use ogive_limits::Limit;
+use ogive_selectors::Selector;
 use ogive_transport::{
     CallbackSource, CircuitBreaker, ClientValue, ConditionalEndpoint, Encoding, Endpoint,
     EventProtocol, EventSource, ExtensionValue, HeaderRule, HeaderRules, Hedge, Http2, Merge,
@@ -273,14 +275,14 @@ fn header_rule(rule: &ogive_config::HeaderRule, clients: &ClientsOptions) -> Opt
 }
 
 fn template_part(
-    part: &ogive_config::TemplatePart,
+    part: &ogive_selectors::TemplatePart,
     clients: &ClientsOptions,
 ) -> Option<TemplatePart> {
     let selector = match part {
-        ogive_config::TemplatePart::Text(text) => {
+        ogive_selectors::TemplatePart::Text(text) => {
             return Some(TemplatePart::Text(text.as_str().into()));
         }
-        ogive_config::TemplatePart::Selector(selector) => selector,
+        ogive_selectors::TemplatePart::Selector(selector) => selector,
     };
     Some(match selector {
         Selector::JwtClaim(path) => TemplatePart::Claim(path.as_str().into()),

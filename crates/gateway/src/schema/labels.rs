@@ -12,10 +12,11 @@ use std::{
 
 use http::HeaderMap;
 use ogive_base::BitSet;
-use ogive_config::{Config, LabelShare, Selector};
+use ogive_config::{Config, LabelShare};
 use ogive_federation::Supergraph;
 use ogive_operation::Operation;
 use ogive_plan::stable_hash;
+use ogive_selectors::Selector;
 
 use crate::{
     schema::fingerprint::{Part, rests_on},

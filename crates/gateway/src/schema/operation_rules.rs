@@ -2,10 +2,11 @@
 //! [`operation_rules`](crate::operation_rules).
 
 use ogive_base::SourceId;
-use ogive_config::{Condition, Config, OperationRuleOptions, RefusedWord};
+use ogive_config::{Config, OperationRuleOptions, RefusedWord};
 use ogive_federation::Supergraph;
 use ogive_operation::{ArgValue, FieldRef, NormaliseLimits, Operation, normalise, validate};
 use ogive_schema::{ConstValue, OperationKind};
+use ogive_selectors::Condition;
 use ogive_syntax::{
     Limits,
     ast::{Definition, OperationDefinition},

@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ogive_config::{BatchingWord, Config, IntrospectionWord, Limit, Measured, PlanProfile};
+use ogive_config::{BatchingWord, Config, IntrospectionWord, PlanProfile};
 use ogive_execute::{ErrorRules, ExecuteLimits, ExecuteOptions, NamedSubgraphs};
 use ogive_federation::Supergraph;
+use ogive_limits::{Limit, Measured};
 use ogive_operation::{NormaliseLimits, ValidationLimits};
 use ogive_planner::{Batching, PlanOptions, Profile};
 use ogive_syntax::Limits;

@@ -9,8 +9,9 @@
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use http::{HeaderMap, Response};
-use ogive_config::{Attribute, AttributeSource, Config, Selector};
+use ogive_config::{Attribute, AttributeSource, Config};
 use ogive_identity::Caller;
+use ogive_selectors::Selector;
 use ogive_server::ResponseBody;
 use ogive_telemetry::{
     Call, Operation, Record,

@@ -10,8 +10,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, request::Parts};
-use ogive_base::Reservation;
-use ogive_config::Client;
+use ogive_base::{Client, Reservation};
 use ogive_execute::Transport;
 use ogive_identity::Caller;
 use ogive_plan::Claims;

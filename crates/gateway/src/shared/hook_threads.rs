@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use ogive_config::Client;
+use ogive_base::Client;
 use tokio::sync::Semaphore;
 
 use super::offload::Offload;

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use http::HeaderValue;
-use ogive_config::{Client, Peer};
+use ogive_base::{Client, Peer};
 use ogive_identity::Caller;
 
 use crate::shared::error::{RequestError, unauthenticated};

@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use ogive_config::{Limit, Measured};
+use ogive_limits::{Limit, Measured};
 use ogive_telemetry::{Record, Telemetry, codes};
 
 /// Codes of limits that are exceeded and only measured.

@@ -12,9 +12,10 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use ogive_base::bounded_name;
-use ogive_config::{Config, LogFormat, Selector};
+use ogive_config::{Config, LogFormat};
 use ogive_execute::FailureReport;
 use ogive_failure::{ErrorCode, codes};
+use ogive_selectors::Selector;
 use ogive_server::ResponseBody;
 use ogive_telemetry::{
     AccessLog, Call, Metrics, Operation, Record, Stop, Telemetry, Tracing,

@@ -3,8 +3,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use http::{HeaderMap, HeaderValue};
-use ogive_config::{Client, Selector};
+use ogive_base::Client;
 use ogive_identity::Caller;
+use ogive_selectors::Selector;
 use ogive_transport::{CallerContext, ClientValue, first_text};
 
 use crate::{

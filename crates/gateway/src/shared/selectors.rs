@@ -3,8 +3,9 @@
 use std::{borrow::Cow, cmp::Ordering};
 
 use http::HeaderMap;
-use ogive_config::{Client, Condition, Operand, Selector};
+use ogive_base::Client;
 use ogive_identity::Caller;
+use ogive_selectors::{Condition, Operand, Selector};
 
 /// What selectors are asked of.
 pub(crate) trait Selected {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_config::Client;
+use ogive_base::Client;
 use ogive_identity::{Caller, claims::END_MAX};
 use ogive_plan::Claims;
 use serde_json::{Map, Value};

@@ -8,7 +8,8 @@ use std::{
     sync::Arc,
 };
 
-use ogive_config::{Client, Condition, Selector};
+use ogive_base::Client;
+use ogive_selectors::{Condition, Selector};
 
 use crate::{
     admit::{

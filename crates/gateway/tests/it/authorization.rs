@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use ogive_base::SourceId;
-use ogive_config::Peer;
+use ogive_base::{Peer, SourceId};
 use ogive_federation::{ReadOptions, read_supergraph};
 use ogive_gateway::{
     SchemaState,

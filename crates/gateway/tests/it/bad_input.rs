@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
-use ogive_base::SourceId;
-use ogive_config::Peer;
+use ogive_base::{Peer, SourceId};
 use ogive_gateway::{Gateway, GatewayOptions};
 use ogive_telemetry::{Metrics, Telemetry, metrics::MetricsOptions};
 

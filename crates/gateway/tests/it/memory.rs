@@ -12,10 +12,9 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame};
 use ogive_base::{
-    Reservation,
+    Peer, Reservation,
     memory::{CHUNK, SMALL},
 };
-use ogive_config::Peer;
 use ogive_gateway::{Gateway, ResponseBody, WorkerState};
 
 use crate::setup::{gateway_with, get, post, send};

@@ -19,8 +19,8 @@ use std::{
 
 use http::{Response, request::Parts};
 use hyper::body::Incoming;
-use ogive_base::{MemoryBudget, MemoryShare, Reservation};
-use ogive_config::{Config, Measured, Peer};
+use ogive_base::{MemoryBudget, MemoryShare, Peer, Reservation};
+use ogive_limits::Measured;
 use ogive_server::{Bound, Drained, Refusal, ResponseBody, ServeOptions, Service};
 use tokio::sync::oneshot;
 
@@ -72,7 +72,7 @@ impl Running {
     where
         F: Fn(&Parts) -> Response<ResponseBody> + Send + Sync + 'static,
     {
-        let mut options = ServeOptions::new(&Config::default());
+        let mut options = ServeOptions::default();
         options.workers = NonZeroUsize::MIN;
         options.drain_idle_timeout = Duration::ZERO;
         options.drain_timeout = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! What calls of hooks cost is seen: in metrics, in the execution trace, in `ogive explain`.
 
 use http::HeaderMap;
-use ogive_config::Peer;
+use ogive_base::Peer;
 use ogive_gateway::{ExplainInput, GraphqlRequest};
 use serde_json::json;
 

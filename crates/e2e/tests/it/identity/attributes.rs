@@ -397,7 +397,7 @@ fn subgraphs_are_told_what_is_asked_and_by_whom() {
         },
         headers: http::HeaderMap::new(),
         token: None,
-        peer: ogive_config::Peer::Unix,
+        peer: ogive_base::Peer::Unix,
         is_executed: true,
         has_timings: false,
     };

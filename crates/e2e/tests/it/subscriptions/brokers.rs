@@ -661,7 +661,7 @@ async fn explaining_names_the_broker_and_the_subject() {
         },
         headers: http::HeaderMap::new(),
         token: None,
-        peer: ogive_config::Peer::Unix,
+        peer: ogive_base::Peer::Unix,
         is_executed: false,
         has_timings: false,
     };

@@ -727,7 +727,7 @@ async fn explaining_tells_the_source_and_what_an_event_takes() {
             },
             headers: http::HeaderMap::new(),
             token: None,
-            peer: ogive_config::Peer::Unix,
+            peer: ogive_base::Peer::Unix,
             is_executed: false,
             has_timings: false,
         };
@@ -750,7 +750,7 @@ async fn explaining_refuses_a_subscription_that_would_be_refused() {
             },
             headers: http::HeaderMap::new(),
             token: None,
-            peer: ogive_config::Peer::Unix,
+            peer: ogive_base::Peer::Unix,
             is_executed: false,
             has_timings: false,
         };
@@ -788,7 +788,7 @@ fn first_event(query: &'static str) -> String {
             },
             headers: http::HeaderMap::new(),
             token: None,
-            peer: ogive_config::Peer::Unix,
+            peer: ogive_base::Peer::Unix,
             is_executed: true,
             has_timings: false,
         };

@@ -8,11 +8,6 @@ use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
-use crate::{
-    decode::{Decode, Errors},
-    tree::Node,
-};
-
 /// The other end of a connection, as the socket that accepted it knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
@@ -132,15 +127,6 @@ impl fmt::Display for PeerRange {
             PeerRange::Unix => f.write_str("unix"),
             PeerRange::Network { address, bits } => write!(f, "{address}/{bits}"),
         }
-    }
-}
-
-impl Decode for PeerRange {
-    fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
-        let text = errors.scalar(node, "an address")?;
-        PeerRange::parse(text)
-            .map_err(|help| errors.invalid(node.span, format!("`{text}` is no address"), help))
-            .ok()
     }
 }
 
