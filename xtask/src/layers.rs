@@ -23,6 +23,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (0, "json", AllBut(&["base"])),
     (0, "failure", Only(&[])),
     (0, "limits", Only(&[])),
+    (1, "yaml", Only(&["base"])),
     (1, "syntax", AllBut(&["json"])),
     (1, "schema", All),
     (1, "operation", All),
@@ -64,7 +65,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (5, "sources", Only(&["files", "transport"])),
     (5, "signing", Only(&["base", "json", "files", "transport"])),
     (5, "selectors", Only(&["base"])),
-    (5, "config", Only(&["base", "limits", "selectors"])),
+    (5, "config", Only(&["base", "limits", "yaml", "selectors"])),
     (5, "store", Only(&[])),
     (5, "telemetry", Only(&["base", "failure", "json", "files"])),
     (
@@ -103,6 +104,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
         "mock",
         Only(&[
             "base",
+            "yaml",
             "json",
             "syntax",
             "schema",
@@ -121,7 +123,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
             "plan", "planner", "execute", "server", "gateway", "mock", "bench",
         ]),
     ),
-    (7, "migrate", Only(&["base", "selectors", "config"])),
+    (7, "migrate", Only(&["base", "yaml", "selectors", "config"])),
     (7, "cli", All),
     (
         7,

@@ -9,13 +9,13 @@
 //! What would show a credential is refused.
 
 use ogive_selectors::Selector;
+use ogive_yaml::{Node, Value};
 use std::collections::BTreeMap;
 
 use crate::{
     decode::{Decode, Errors},
     reference::{Describe, OptionRow, join},
     selectors::{DecodeAt, Place},
-    tree::{Node, Value},
 };
 
 /// Most attributes of one place.

@@ -1,12 +1,12 @@
 //! The options of `authentication.router`: how the gateway learns who a client is.
 
+use ogive_yaml::{Key, Node, Value};
 use std::num::NonZeroUsize;
 
 use crate::{
     ByteSize, ClientAuthenticationWord, Duration, HeaderName, SecretText, Url,
     decode::{Decode, Errors, section},
     scalars::{nonzero, without_secrets},
-    tree::{Key, Node, Value},
     words::words,
 };
 

@@ -12,15 +12,9 @@
 //! ```
 
 use ogive_base::{Diagnostic, SourceId, Span};
+use ogive_yaml::{Node, Value};
 
-use crate::{
-    Expansion,
-    decode::Errors,
-    expand,
-    subgraphs::texts,
-    tree::{Node, Value},
-    yaml,
-};
+use crate::{Expansion, decode::Errors, expand, subgraphs::texts, yaml};
 
 /// Most entries of each list.
 pub const ENTRIES_MAX: usize = 10_000;

@@ -2,12 +2,12 @@
 //! signature that does not hold it.
 
 use ogive_selectors::Selector;
+use ogive_yaml::Node;
+use ogive_yaml::tree::span;
 
 use crate::{
     Attribute, AttributeSource, Config, HeaderRule, HeaderSection, LabelSelector,
-    RequestExtensions, ResponseHeaderRule,
-    decode::Errors,
-    tree::{Node, span},
+    RequestExtensions, ResponseHeaderRule, decode::Errors,
 };
 
 const HELP: &str = "say how callers are known: `authentication.router`, or `authorization.claims`";

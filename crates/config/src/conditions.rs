@@ -6,11 +6,11 @@
 
 use ogive_base::PeerRange;
 use ogive_selectors::Selector;
+use ogive_yaml::{Node, Value};
 
 use crate::{
     decode::{Decode, Errors},
     selectors::{DecodeAt, Place},
-    tree::{Node, Value},
 };
 
 /// What has to hold of what a hook is told: a condition that may also name what only hooks see.

@@ -3,6 +3,8 @@
 
 use ogive_base::Span;
 use ogive_selectors::{Condition, Selector};
+use ogive_yaml::tree::{items, nodes, span};
+use ogive_yaml::{Node, Value};
 
 use crate::{
     ACCESS_LOG_FIELDS, Config, Place, RateCharge, RateLimitKey, RateLimitRule, StorageWord,
@@ -10,7 +12,6 @@ use crate::{
     decode::Errors,
     scalars::is_loopback,
     selectors::{is_known_at, word_of},
-    tree::{Node, Value, items, nodes, span},
     units::{Duration, parse_duration},
 };
 

@@ -7,13 +7,13 @@
 use std::num::NonZeroUsize;
 
 use ogive_base::Span;
+use ogive_yaml::{Node, Value};
 
 use crate::{
     ByteSize, CircuitBreakerOptions, Config, Duration, HookCondition, Http2Word, Place, Url,
     decode::{Decode, Errors, section},
     reference::{Describe, OptionRow, join},
     scalars::nonzero,
-    tree::{Node, Value},
     words::words,
 };
 

@@ -5,10 +5,10 @@
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, str::FromStr};
 
 use ogive_base::{Diagnostic, SourceId, Span};
+use ogive_yaml::{Key, Node, Value};
 
 use crate::{
     ByteSize, Duration, codes, suggest,
-    tree::{Key, Node, Value},
     units::{parse_byte_size, parse_duration},
 };
 
@@ -293,7 +293,7 @@ macro_rules! section {
         }
         impl $crate::decode::Decode for $name {
             fn decode(
-                node: &$crate::tree::Node,
+                node: &ogive_yaml::Node,
                 errors: &mut $crate::decode::Errors,
             ) -> Option<Self> {
                 let mut out = $name::default();

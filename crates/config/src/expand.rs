@@ -4,11 +4,9 @@
 //! configuration. `$$` is a literal `$`. Keys are not expanded. Files are secrets mounted beside the process: their text
 //! counts without the line break at its end.
 
-use crate::{
-    Expansion, codes,
-    decode::Errors,
-    tree::{Node, Value},
-};
+use ogive_yaml::{Node, Value};
+
+use crate::{Expansion, codes, decode::Errors};
 
 /// Expands every scalar of the tree. No recursion: the tree's depth comes from the user.
 pub(crate) fn expand(root: &mut Node, from: Expansion<'_>, errors: &mut Errors) {

@@ -17,13 +17,13 @@
 //! ```
 
 use ogive_selectors::{Condition, Selector, TemplatePart};
+use ogive_yaml::{Key, Node, Value};
 
 use crate::{
     HeaderAlgorithm, codes,
     decode::{Decode, Errors, fields, header_name, header_value},
     selectors::{DecodeAt, Place},
     template,
-    tree::{Key, Node, Value},
 };
 
 /// One step; steps are taken in order, those of `all` before those of the subgraph.

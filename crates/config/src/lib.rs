@@ -1,6 +1,6 @@
 //! The configuration file `ogive.yaml`: typed, strict, and with the place of every mistake.
 //!
-//! A text becomes a [`tree`] of nodes with spans ([`yaml`]), `${env.NAME:-default}` is expanded inside its scalars
+//! A text becomes a tree of nodes with spans ([`yaml`]), `${env.NAME:-default}` is expanded inside its scalars
 //! ([`expand`]), and the tree is read into the types of [`options`] by [`decode`]. Reading never stops at the first
 //! mistake, and never guesses: an unknown key, a number without its unit or a duplicate key is an error with file,
 //! line and column and, where one is near, the key that was meant.
@@ -55,7 +55,6 @@ mod telemetry_options;
 mod template;
 pub mod tls;
 pub mod traffic;
-pub mod tree;
 mod units;
 pub mod usage;
 mod warnings;
@@ -63,6 +62,7 @@ mod words;
 pub mod yaml;
 
 use ogive_base::{Diagnostic, SourceId, Span};
+use ogive_yaml::{Node, Value};
 
 pub use attributes::*;
 pub use authentication::*;
@@ -200,13 +200,13 @@ fn name_section(error: &mut Diagnostic) {
 pub fn keys_set(text: &str) -> Vec<String> {
     let mut errors = decode::Errors::new(SourceId(0));
     let mut keys = Vec::new();
-    let mut open: Vec<(String, tree::Node)> = yaml::parse(text, &mut errors)
+    let mut open: Vec<(String, Node)> = yaml::parse(text, &mut errors)
         .map(|root| (String::new(), root))
         .into_iter()
         .collect();
     while let Some((path, node)) = open.pop() {
         match node.value {
-            tree::Value::Map(entries) => {
+            Value::Map(entries) => {
                 let below = entries.into_iter();
                 open.extend(below.map(|(key, node)| (reference::join(&path, &key.text), node)));
             }
@@ -225,9 +225,9 @@ pub fn place_of(text: &str, path: &[String]) -> Option<Span> {
     let mut node = &root;
     for part in path {
         node = match &node.value {
-            tree::Value::Map(entries) => &entries.iter().find(|(key, _)| key.text == *part)?.1,
-            tree::Value::List(items) => items.get(part.parse::<usize>().ok()?)?,
-            tree::Value::Scalar { .. } => return None,
+            Value::Map(entries) => &entries.iter().find(|(key, _)| key.text == *part)?.1,
+            Value::List(items) => items.get(part.parse::<usize>().ok()?)?,
+            Value::Scalar { .. } => return None,
         };
     }
     Some(node.span)

@@ -1,11 +1,9 @@
 //! Which limits are only measured: `limits.warn_only`.
 
 use ogive_limits::{Limit, WarnOnly};
+use ogive_yaml::Node;
 
-use crate::{
-    decode::{Decode, Errors},
-    tree::Node,
-};
+use crate::decode::{Decode, Errors};
 
 impl Decode for Limit {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {

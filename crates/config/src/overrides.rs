@@ -5,14 +5,9 @@
 //! secret, so no message repeats it.
 
 use ogive_base::{Diagnostic, SourceId, Span};
+use ogive_yaml::{Key, Node, Value};
 
-use crate::{
-    codes,
-    decode::Errors,
-    reference, suggest,
-    tree::{Key, Node, Value},
-    yaml,
-};
+use crate::{codes, decode::Errors, reference, suggest, yaml};
 
 /// What such names begin with.
 pub const PREFIX: &str = "OGIVE__";

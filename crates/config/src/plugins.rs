@@ -14,6 +14,8 @@ use std::{
 
 use ogive_base::Span;
 use ogive_selectors::{Condition, Selector};
+use ogive_yaml::Node;
+use ogive_yaml::tree::span;
 
 use crate::{
     ByteSize, Config, Duration, HookCondition, OnErrorWord,
@@ -21,7 +23,6 @@ use crate::{
     decode::{Decode, Errors, section},
     reference::{Describe, OptionRow, Sample},
     scalars::nonzero,
-    tree::{Node, span},
 };
 
 section! {

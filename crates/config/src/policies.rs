@@ -1,6 +1,7 @@
 //! The options of `authorization.policies`: who decides what `@policy` asks for.
 
 use ogive_selectors::Condition;
+use ogive_yaml::Node;
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
@@ -8,7 +9,6 @@ use crate::{
     decode::{Decode, Errors, section},
     scalars::nonzero,
     selectors::{DecodeAt, Place},
-    tree::Node,
 };
 
 section! {

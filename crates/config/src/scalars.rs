@@ -1,12 +1,10 @@
 //! Scalars with a form of their own: addresses, paths, URLs, names of headers, patterns, shares, modes of files. Those
 //! with units are in [`units`](crate::units).
 
+use ogive_yaml::Node;
 use std::num::{NonZeroU8, NonZeroUsize};
 
-use crate::{
-    decode::{Decode, Errors},
-    tree::Node,
-};
+use crate::decode::{Decode, Errors};
 
 /// A number that is there and not zero, for defaults.
 pub(crate) const fn nonzero(value: usize) -> NonZeroUsize {

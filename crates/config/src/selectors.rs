@@ -11,11 +11,9 @@
 use std::fmt::Write;
 
 use ogive_selectors::Selector;
+use ogive_yaml::{Node, Value};
 
-use crate::{
-    decode::{Decode, Errors},
-    tree::{Node, Value},
-};
+use crate::decode::{Decode, Errors};
 
 /// Where selectors are written: a place knows some of what there is to know of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,12 +1,12 @@
 //! The options of `authentication.subgraph`: how the gateway proves to subgraphs who it is.
 
+use ogive_yaml::{Node, Value};
 use std::{collections::BTreeMap, fmt};
 
 use crate::{
     Config, Duration, Url,
     decode::{Decode, Errors, section},
     scalars::is_loopback,
-    tree::{Node, Value},
     words::words,
 };
 

@@ -10,12 +10,12 @@
 //! Every URL is written in the configuration: nothing that a client says becomes a part of one.
 
 use ogive_selectors::Condition;
+use ogive_yaml::{Node, Value};
 
 use crate::{
     Config, Url,
     decode::{Decode, Errors, section},
     selectors::{DecodeAt, Place},
-    tree::{Node, Value},
 };
 
 section! {

@@ -10,14 +10,9 @@
 //! ```
 
 use ogive_base::{Diagnostic, SourceId, Span};
+use ogive_yaml::{Node, Value};
 
-use crate::{
-    Expansion,
-    decode::Errors,
-    expand,
-    tree::{Node, Value},
-    yaml,
-};
+use crate::{Expansion, decode::Errors, expand, yaml};
 
 /// Most subgraphs of one list.
 pub const SUBGRAPHS_MAX: usize = 2_000;

@@ -1,12 +1,12 @@
 //! What can be set about metrics, traces and logs of requests.
 
+use ogive_yaml::Node;
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     Attributes, Duration, HeaderName, Instruments, Listen, LogFormat, OtlpProtocol, Path, Url,
     decode::{Decode, Errors, section},
     scalars::nonzero,
-    tree::Node,
 };
 
 section! {

@@ -7,11 +7,11 @@
 //! What stands in braces is a [selector](crate::selectors), without or with what it names. `{{` and `}}` are braces.
 
 use ogive_selectors::Selector;
+use ogive_yaml::{Key, Node, Value};
 
 use crate::{
     decode::{Errors, header_value},
     selectors::{DecodeAt, Place},
-    tree::{Key, Node, Value},
 };
 
 /// Most selectors in one template.

@@ -1,9 +1,8 @@
 //! The words that options take, each a list of its own.
 
-use crate::{
-    decode::{Decode, Errors},
-    tree::Node,
-};
+use ogive_yaml::Node;
+
+use crate::decode::{Decode, Errors};
 
 /// Declares the words an option takes.
 macro_rules! words {
@@ -24,7 +23,7 @@ macro_rules! words {
         }
         impl crate::decode::Decode for $name {
             fn decode(
-                node: &crate::tree::Node,
+                node: &ogive_yaml::Node,
                 errors: &mut crate::decode::Errors,
             ) -> Option<Self> {
                 match errors.scalar(node, "a word")? {

@@ -33,8 +33,7 @@ pub(crate) fn referenced(format: Format, node: &Node) -> Option<String> {
     {
         return expression(scalar(value)?);
     }
-    let known =
-        |(key, _): &(ogive_config::tree::Key, Node)| matches!(&*key.text, "from_env" | "default");
+    let known = |(key, _): &(ogive_yaml::Key, Node)| matches!(&*key.text, "from_env" | "default");
     if !entries.iter().all(known) {
         return None;
     }

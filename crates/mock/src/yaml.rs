@@ -1,17 +1,19 @@
-//! YAML text to JSON values, on top of `saphyr-parser`'s events.
+//! Texts of data and config files as JSON values.
 //!
-//! Why: data and config files are written by hand. JSON is YAML too, so one reader serves both. Anchors and aliases
-//! work; the number of values is bounded after expansion, so a small file cannot become a huge one. Core schema of
-//! YAML 1.2: only plain `true`, `false`, `null`, `~` and numbers are special, so `no` and `on` are strings.
+//! JSON is YAML too, so one reader serves both. Core schema of YAML 1.2: only plain `true`, `false`, `null`, `~` and
+//! numbers are special, so `no` and `on` are strings.
 
-use ogive_base::FastMap;
-use saphyr_parser::{Event, Parser, ScalarStyle};
-use serde_json::{Map, Value};
+use ogive_yaml::{Limits, Node};
+use serde_json::Value;
 
-/// Deepest nesting of mappings and lists.
-const DEPTH_MAX: usize = 128;
-/// Most scalars, mappings and lists, aliases expanded.
-const VALUES_MAX: usize = 2_000_000;
+/// What a file may have.
+const LIMITS: Limits = Limits {
+    subject: "a file",
+    text_bytes: 1 << 30,
+    depth: 128,
+    nodes: 2_000_000,
+    aliases: true,
+};
 
 /// A file that is no YAML, with the line of the fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,11 +38,6 @@ impl std::fmt::Display for YamlError {
 
 impl std::error::Error for YamlError {}
 
-enum Open {
-    List(Vec<Value>),
-    Map(Map<String, Value>, Option<String>),
-}
-
 /// Reads YAML or JSON text.
 pub fn read(text: &str) -> Result<Value, YamlError> {
     // JSON text goes through the JSON parser: far faster for big data files, and tabs are fine there.
@@ -49,113 +46,43 @@ pub fn read(text: &str) -> Result<Value, YamlError> {
     {
         return Ok(value);
     }
-    let mut stack: Vec<(Open, usize)> = Vec::new();
-    let mut anchors: FastMap<usize, (Value, usize)> = FastMap::default();
-    let mut root = Value::Null;
-    let mut values = 0usize;
-    let mut documents = 0;
-    let mut weights: Vec<usize> = Vec::new();
-    for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|e| YamlError {
-            line: e.marker().line(),
-            column: e.marker().col() + 1,
-            message: e.info().to_string(),
-        })?;
-        let fail = |message: &str| YamlError {
-            line: span.start.line(),
-            column: span.start.col() + 1,
-            message: message.to_string(),
-        };
-        let (value, anchor, weight) = match event {
-            Event::Scalar(text, style, anchor, _) => {
-                let value = match style {
-                    ScalarStyle::Plain => plain(&text),
-                    _ => Value::String(text.into_owned()),
-                };
-                (value, anchor, 1)
-            }
-            Event::Alias(id) => match anchors.get(&id) {
-                Some((value, weight)) => (value.clone(), 0, *weight),
-                None => return Err(fail("an alias refers to its own parent")),
-            },
-            Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
-                if stack.len() >= DEPTH_MAX {
-                    return Err(fail("nested too deeply"));
-                }
-                let open = match event {
-                    Event::SequenceStart(..) => Open::List(Vec::new()),
-                    _ => Open::Map(Map::new(), None),
-                };
-                stack.push((open, anchor));
-                weights.push(values);
-                continue;
-            }
-            Event::SequenceEnd | Event::MappingEnd => {
-                let (Some((open, anchor)), Some(before)) = (stack.pop(), weights.pop()) else {
-                    continue;
-                };
-                let value = match open {
-                    Open::List(items) => Value::Array(items),
-                    Open::Map(map, _) => Value::Object(map),
-                };
-                // The members were counted when they were added.
-                let weight = values - before + 1;
-                if anchor > 0 {
-                    anchors.insert(anchor, (value.clone(), weight));
-                }
-                values += 1;
-                attach(&mut stack, &mut root, value).map_err(|m| fail(&m))?;
-                continue;
-            }
-            Event::DocumentStart(_) => {
-                documents += 1;
-                if documents > 1 {
-                    return Err(fail("expected one document"));
-                }
-                continue;
-            }
-            _ => continue,
-        };
-        values += weight;
-        if values > VALUES_MAX {
-            return Err(fail("too many values"));
-        }
-        if anchor > 0 {
-            anchors.insert(anchor, (value.clone(), 1));
-        }
-        attach(&mut stack, &mut root, value).map_err(|m| fail(&m))?;
+    let mut first = None;
+    let root = ogive_yaml::parse(text, LIMITS, &mut |error| {
+        first.get_or_insert(error);
+    });
+    match (root, first) {
+        (Some(root), None) => Ok(json(root)),
+        (_, Some(error)) => Err(at(text, error)),
+        (None, None) => Ok(Value::Null),
     }
-    Ok(root)
 }
 
-fn attach(stack: &mut [(Open, usize)], root: &mut Value, value: Value) -> Result<(), String> {
-    match stack.last_mut() {
-        None => *root = value,
-        Some((Open::List(items), _)) => items.push(value),
-        Some((Open::Map(map, key), _)) => match key.take() {
-            None => {
-                let text = match value {
-                    Value::String(text) => text,
-                    Value::Number(number) => number.to_string(),
-                    Value::Bool(b) => b.to_string(),
-                    _ => return Err("a key must be a word".to_string()),
-                };
-                if map.contains_key(&text) {
-                    return Err(format!("key \"{text}\" is there twice"));
-                }
-                *key = Some(text);
-            }
-            Some(key) => {
-                map.insert(key, value);
-            }
-        },
+fn at(text: &str, error: ogive_yaml::YamlError) -> YamlError {
+    let before = text.get(..error.span.start as usize).unwrap_or(text);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    YamlError {
+        line: before.matches('\n').count() + 1,
+        column: line.chars().count() + 1,
+        message: error.message,
     }
-    Ok(())
+}
+
+/// The JSON value of a node. The depth of the tree is bounded.
+fn json(node: Node) -> Value {
+    match node.value {
+        ogive_yaml::Value::Scalar { text, plain: true } => plain(text),
+        ogive_yaml::Value::Scalar { text, plain: false } => Value::String(text),
+        ogive_yaml::Value::List(items) => items.into_iter().map(json).collect(),
+        ogive_yaml::Value::Map(entries) => {
+            let entries = entries.into_iter();
+            entries.map(|(key, node)| (key.text, json(node))).collect()
+        }
+    }
 }
 
 /// A scalar without quotes.
-fn plain(text: &str) -> Value {
-    match text {
+fn plain(text: String) -> Value {
+    match text.as_str() {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => Value::Bool(true),
         "false" | "False" | "FALSE" => Value::Bool(false),
@@ -163,11 +90,11 @@ fn plain(text: &str) -> Value {
             let first = text.as_bytes()[0];
             if first.is_ascii_digit() || first == b'-' {
                 // A plain `007` is no JSON number and stays a string.
-                if let Ok(number) = serde_json::from_str::<serde_json::Number>(text) {
+                if let Ok(number) = serde_json::from_str::<serde_json::Number>(&text) {
                     return Value::Number(number);
                 }
             }
-            Value::String(text.to_string())
+            Value::String(text)
         }
     }
 }
@@ -197,6 +124,7 @@ mod tests {
             let refs = vec![format!("*a{}", i - 1); 10].join(", ");
             bomb.push_str(&format!("a{i}: &a{i} [{refs}]\n"));
         }
-        assert_eq!(read(&bomb).unwrap_err().message, "too many values");
+        let message = read(&bomb).unwrap_err().message;
+        assert_eq!(message, "a file has at most 2000000 values nested 128 deep");
     }
 }

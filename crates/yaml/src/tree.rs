@@ -1,4 +1,4 @@
-//! What a configuration is before it is read into types: values with their places in the text.
+//! What a text becomes: values with their places in it.
 
 use ogive_base::Span;
 
@@ -67,7 +67,8 @@ impl Node {
     }
 }
 
-pub(crate) fn items(node: &Node) -> &[Node] {
+/// The items of a list; none of anything else.
+pub fn items(node: &Node) -> &[Node] {
     match &node.value {
         Value::List(items) => items,
         _ => &[],
@@ -75,7 +76,7 @@ pub(crate) fn items(node: &Node) -> &[Node] {
 }
 
 /// The values at a path; `*` stands for any key.
-pub(crate) fn nodes<'n>(root: &'n Node, path: &[&str]) -> Vec<&'n Node> {
+pub fn nodes<'n>(root: &'n Node, path: &[&str]) -> Vec<&'n Node> {
     let mut found = vec![root];
     for step in path {
         let entries = found.into_iter().flat_map(|node| match &node.value {
@@ -89,7 +90,7 @@ pub(crate) fn nodes<'n>(root: &'n Node, path: &[&str]) -> Vec<&'n Node> {
 }
 
 /// Where a value stands that must be there.
-pub(crate) fn span(root: &Node, path: &[&str]) -> Span {
+pub fn span(root: &Node, path: &[&str]) -> Span {
     nodes(root, path)
         .first()
         .map_or(root.span, |node| node.span)
