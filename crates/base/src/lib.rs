@@ -1,13 +1,14 @@
 //! The ground everything stands on: typed `u32` ids and dense tables over them, bitsets, interned
-//! strings, hash-map aliases, diagnostics, bounds on text from outside, names of headers of one hop, text within markup, the
+//! strings, hash-map aliases, diagnostics, bytes as text, bounds on text from outside, names of headers of one hop, text within markup, the
 //! memory budget of a process, peers and clients, and shares of tables. No domain
 //! words, no I/O, no clock.
 //!
-//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`foreign`], [`hop`], [`markup`], [`memory`],
+//! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`encode`], [`foreign`], [`hop`], [`markup`], [`memory`],
 //! [`peer`], [`shares`].
 
 pub mod bits;
 pub mod diagnostic;
+pub mod encode;
 pub mod foreign;
 pub mod hash;
 pub mod hop;

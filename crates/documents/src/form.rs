@@ -52,26 +52,10 @@ pub fn sha256(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// In lower-case hexadecimal.
-pub fn hex(bytes: &[u8; 32]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-/// The bytes of 64 hexadecimal digits.
-pub fn unhex(text: &str) -> Option<[u8; 32]> {
-    let bytes = text.as_bytes();
-    if bytes.len() != 64 || !bytes.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let mut out = [0; 32];
-    for (byte, pair) in out.iter_mut().zip(bytes.chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(out)
-}
-
 #[cfg(test)]
 mod tests {
+    use ogive_base::encode::hex;
+
     use super::*;
 
     #[test]
@@ -81,9 +65,6 @@ mod tests {
             hex(&hash),
             "ecf4edb46db40b5132295c0291d62fb65d6759a9eedfa4d5d612dd5ec54a6b38"
         );
-        assert_eq!(unhex(&hex(&hash)), Some(hash));
-        assert_eq!(unhex("xx"), None);
-        assert_eq!(unhex(&"g".repeat(64)), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub mod manifest;
 pub mod source_tree;
 
 pub use extract::{ExtractOptions, Extraction, FoundOperation, extract};
-pub use form::{form, hex, sha256};
+pub use form::{form, sha256};
 pub use manifest::{ManifestEntry, ManifestError, ManifestFormat};
 pub use source_tree::{SourceFile, SourceTree, TreeError};
 

@@ -14,11 +14,12 @@
 
 use std::sync::Arc;
 
+use ogive_base::encode::hex;
 use ogive_json::{Kind, Node, Tree, write_string};
 use ogive_syntax::{Limits, SourceId, parse};
 use thiserror::Error;
 
-use crate::form::{hex, sha256};
+use crate::form::sha256;
 
 /// Longest id in bytes.
 pub const ID_BYTES_MAX: usize = 512;

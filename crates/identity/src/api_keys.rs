@@ -18,7 +18,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
-use ogive_base::FastMap;
+use ogive_base::{FastMap, encode::decode_hex};
 use ogive_files::Pipes;
 use ogive_sources::{FileLook, SourceEvent, SourceKind, SourceResult};
 use serde_json::{Map, Value};
@@ -197,7 +197,7 @@ fn key(name: &str, value: &Value) -> Result<(Digest, KeyEntry), &'static str> {
     let digest = members
         .get("sha256")
         .and_then(Value::as_str)
-        .and_then(from_hex);
+        .and_then(decode_hex);
     let digest = digest.ok_or("`sha256` is not 64 hexadecimal digits")?;
     let mut claims = match members.get("claims") {
         None => Map::new(),
@@ -235,17 +235,6 @@ fn key(name: &str, value: &Value) -> Result<(Digest, KeyEntry), &'static str> {
     caller.end = members.get("expires").map(|_| end);
     let caller = Arc::new(caller);
     Ok((digest, KeyEntry { caller, end }))
-}
-
-fn from_hex(text: &str) -> Option<Digest> {
-    let mut out = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in out.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(out)
 }
 
 #[cfg(test)]

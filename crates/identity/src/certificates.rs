@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ogive_base::encode::hex;
 use serde_json::{Map, json};
 use x509_parser::{
     certificate::X509Certificate,
@@ -246,13 +247,6 @@ fn escaped(value: &str) -> String {
         }
     }
     out
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
 }
 
 #[cfg(test)]

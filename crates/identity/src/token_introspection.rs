@@ -15,7 +15,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
-use ogive_base::without_secrets;
+use ogive_base::{encode::percent_encode, without_secrets};
 use ogive_transport::Source;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -242,8 +242,13 @@ impl TokenIntrospection {
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(header::CONTENT_TYPE, form);
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let mut body = format!("token={}&token_type_hint=access_token", encoded(token));
+        let encoded = |text: &str| {
+            let mut out = String::with_capacity(text.len());
+            percent_encode(&mut out, text.as_bytes(), b"");
+            out
+        };
         let (id, secret) = (encoded(&options.client_id), encoded(&options.client_secret));
+        let mut body = format!("token={}&token_type_hint=access_token", encoded(token));
         if options.in_body {
             body.push_str(&format!("&client_id={id}&client_secret={secret}"));
         } else if !id.is_empty() {
@@ -297,19 +302,6 @@ fn is_for_access(members: &Map<String, Value>) -> bool {
         && is_one_of("token_type", &["bearer", "access_token"])
         && is_one_of("token_use", &["access", "access_token"])
         && is_one_of("typ", &["bearer", "jwt", "at+jwt"])
-}
-
-/// A value of a form.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 #[cfg(test)]

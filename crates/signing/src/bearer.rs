@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
+use ogive_base::encode::percent_encode;
 use ogive_json::{Kind, Node};
 use ogive_transport::SignError;
 use tokio::time::Instant;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 use crate::{
     Secret,
     ask::{ask, json},
-    encode::{base64, form, percent},
+    encode::{base64, form},
     renewal::{Fetch, FetchFuture, Fresh, Renewal, Shared},
 };
 
@@ -137,9 +138,9 @@ fn request(options: &BearerOptions) -> (HeaderMap, Bytes) {
     match options.authentication {
         ClientAuthentication::Basic => {
             let mut both = String::new();
-            percent(&mut both, options.client_id.as_bytes(), b"");
+            percent_encode(&mut both, options.client_id.as_bytes(), b"");
             both.push(':');
-            percent(&mut both, options.client_secret.expose().as_bytes(), b"");
+            percent_encode(&mut both, options.client_secret.expose().as_bytes(), b"");
             let value = format!("Basic {}", base64(both.as_bytes()));
             if let Ok(mut value) = HeaderValue::from_str(&value) {
                 value.set_sensitive(true);

@@ -8,12 +8,10 @@
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use ogive_base::encode::{hex, percent_decode, percent_encode};
 use ring::{digest, hmac};
 
-use crate::{
-    Secret, clock,
-    encode::{hex, percent},
-};
+use crate::{Secret, clock};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
@@ -199,7 +197,7 @@ fn canonical_path(out: &mut String, path: &str, paths: Paths) {
         path.to_owned()
     };
     if paths.twice {
-        percent(out, normal.as_bytes(), b"/")
+        percent_encode(out, normal.as_bytes(), b"/")
     } else {
         out.push_str(&normal)
     }
@@ -248,26 +246,8 @@ fn canonical_query(out: &mut String, query: &str) {
 
 /// A part of a query string, encoded as AWS does, whatever of it was encoded before.
 fn encoded(text: &str) -> String {
-    let mut plain = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let digits = after
-            .get(..2)
-            .and_then(|digits| std::str::from_utf8(digits).ok());
-        let code = digits.filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(code) if *byte == b'%' => {
-                plain.push(code);
-                rest = &after[2..];
-            }
-            _ => {
-                plain.push(*byte);
-                rest = after;
-            }
-        }
-    }
     let mut out = String::with_capacity(text.len());
-    percent(&mut out, &plain, b"");
+    percent_encode(&mut out, &percent_decode(text), b"");
     out
 }
 

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use ogive_base::encode::hex;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -26,7 +27,7 @@ const RANDOM_BYTES: usize = 24;
 pub fn random() -> Option<String> {
     let mut bytes = [0; RANDOM_BYTES];
     SystemRandom::new().fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex(&bytes))
 }
 
 /// What a subgraph says.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
-use ogive_base::{Severity, SourceId, diagnostic::line_column};
+use ogive_base::{Severity, SourceId, diagnostic::line_column, encode::hex};
 use ogive_documents::{
-    ExtractOptions, Extraction, FoundOperation, ManifestEntry, SourceTree, extract, hex, manifest,
+    ExtractOptions, Extraction, FoundOperation, ManifestEntry, SourceTree, extract, manifest,
     sha256,
 };
 use ogive_syntax::Limits;

@@ -213,7 +213,7 @@ fn what_is_registered_is_collected_too() {
     };
     let graph = Graph::with(&yaml("allow"));
     let text = "query A { a: __typename }";
-    let hash = ogive_documents::hex(&ogive_documents::sha256(text));
+    let hash = ogive_base::encode::hex(&ogive_documents::sha256(text));
     let persisted = json!({ "persistedQuery": { "version": 1, "sha256Hash": hash } });
     let registered = json!({ "query": text, "extensions": persisted });
     assert!(is_served(&post_json(graph.address(), &registered)));
@@ -487,7 +487,7 @@ fn documents_and_rules_are_a_clients_own() {
         ["PERSISTED_QUERY_ID_REQUIRED"]
     );
     // By the hash of its text, whatever its id is (GraphQL over HTTP, appendix A).
-    let hash = ogive_documents::hex(&ogive_documents::sha256("query Ios { ios: __typename }"));
+    let hash = ogive_base::encode::hex(&ogive_documents::sha256("query Ios { ios: __typename }"));
     let prefixed = json!({ "documentId": format!("sha256:{hash}") });
     assert!(is_served(&ask("ios", prefixed)));
     // An id that says which document it is, beside another one.

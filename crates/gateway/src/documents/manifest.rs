@@ -6,7 +6,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use ogive_base::{FastMap, FastSet};
+use ogive_base::{FastMap, FastSet, encode::decode_hex};
 use ogive_documents::{ManifestEntry, form, manifest, sha256};
 use ogive_files::Pipes;
 use quick_cache::sync::Cache;
@@ -172,7 +172,7 @@ impl Manifest {
     }
     fn known(&self, client: Option<&str>, id: &str) -> Option<&Known> {
         let hash = id.strip_prefix(manifest::SHA256_PREFIX);
-        let hash = hash.and_then(form::unhex);
+        let hash = hash.and_then(decode_hex);
         self.parts(client).find_map(|part| {
             let by_hash = || part.by_hash.get(&hash?);
             part.by_id.get(id).or_else(by_hash)
@@ -289,7 +289,7 @@ mod tests {
         assert!(!manifest.has(None, "{ own }") && !manifest.has(Some("ios"), "{own}"));
         assert!(manifest.has_for_any("{ own }") && !manifest.has_for_any("{x}"));
         assert!(manifest.is_of(web, "1", "{ web }") && !manifest.is_of(None, "1", "{ web }"));
-        let hash = format!("sha256:{}", ogive_documents::hex(&sha256("{all}")));
+        let hash = format!("sha256:{}", ogive_base::encode::hex(&sha256("{all}")));
         assert_eq!(get(None, &hash), Some("{all}"));
         assert_eq!(get(None, "sha256:00"), None);
         assert_eq!(

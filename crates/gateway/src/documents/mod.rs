@@ -21,10 +21,9 @@ pub(crate) mod written;
 use std::{sync::Arc, time::Duration};
 
 use http::HeaderMap;
+pub(crate) use ogive_base::encode::{decode_hex, hex};
 use ogive_config::{Config, PersistedMode, StorageWord};
 pub use ogive_documents::form;
-pub(crate) use ogive_documents::form::unhex;
-pub(crate) use ogive_documents::hex;
 use ogive_documents::{manifest::SHA256_PREFIX, sha256};
 use ogive_telemetry::codes;
 use serde_json::Value;
@@ -155,7 +154,7 @@ pub fn resolve(
             Ok(None)
         };
     }
-    let wanted = unhex(&hash).ok_or_else(|| {
+    let wanted = decode_hex(&hash).ok_or_else(|| {
         RequestError::graphql(
             codes::PERSISTED_QUERY_HASH_MISMATCH,
             "the hash is not a SHA-256 in hexadecimal",
@@ -223,7 +222,7 @@ fn resolve_trusted(
     }
     let own = request.document_id.as_deref();
     if let Some(hash) = own.and_then(|id| id.strip_prefix(SHA256_PREFIX))
-        && unhex(hash) != Some(sha256(&request.query))
+        && decode_hex(hash) != Some(sha256(&request.query))
     {
         return Err(other_document());
     }

@@ -7,8 +7,8 @@ use http::HeaderMap;
 use ogive_base::Client;
 
 use super::{
-    DocumentClient, Registered, Trusted, hex, hive::HiveDocuments, persisted_hash, resolve, unhex,
-    written::WrittenDocuments,
+    DocumentClient, Registered, Trusted, decode_hex, hex, hive::HiveDocuments, persisted_hash,
+    resolve, written::WrittenDocuments,
 };
 use crate::{
     options::GatewayOptions,
@@ -95,7 +95,7 @@ impl ResolveDocument {
         if trusted.is_some_and(|trusted| trusted.documents().get(None, &hash).is_some()) {
             return None;
         }
-        let wanted = unhex(&hash)?;
+        let wanted = decode_hex(&hash)?;
         if self.registered.has(&wanted) {
             return None;
         }

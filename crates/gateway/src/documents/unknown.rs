@@ -6,10 +6,10 @@
 
 use std::{path::Path, sync::Mutex};
 
-use ogive_base::{FastMap, bounded_name};
+use ogive_base::{FastMap, bounded_name, encode::hex};
 use ogive_config::UnknownDocumentsOptions;
 use ogive_documents::{
-    ManifestEntry, ManifestFormat, form, form::operation_name, hex, manifest, sha256,
+    ManifestEntry, ManifestFormat, form, form::operation_name, manifest, sha256,
 };
 use ogive_files::{
     Pipes,

@@ -9,7 +9,6 @@
 mod body;
 pub mod growing;
 mod json;
-pub(crate) mod percent;
 mod query;
 pub(crate) mod stage;
 pub mod uploads;

@@ -1,7 +1,9 @@
 //! A request in the query string of a GET.
 
+use ogive_base::encode::decode_form;
+
 use crate::{
-    receive::{DOCUMENT_ID, GraphqlRequest, counted, invalid, percent, persisted_query},
+    receive::{DOCUMENT_ID, GraphqlRequest, counted, invalid, persisted_query},
     shared::error::RequestError,
     shared::json_value::JsonObject,
 };
@@ -29,7 +31,7 @@ pub(super) fn query_request(
         if !is_id && !matches!(key, "query" | "operationName" | "variables" | "extensions") {
             continue;
         }
-        let value = percent::decode_form(value)
+        let value = decode_form(value)
             .ok_or_else(|| invalid(format!("`{key}` is not UTF-8 in percent-encoding")))?;
         match key {
             "query" => query = Some(value),

@@ -12,6 +12,7 @@ use http::{
     request::Parts,
 };
 use http_body_util::Full;
+use ogive_base::encode::decode_form;
 use ogive_server::{ResponseBody, drain_body::read_refused, parts::PartStream};
 use ogive_stream::session::ID_BYTES_MAX;
 use ogive_telemetry::codes;
@@ -23,7 +24,7 @@ use crate::{
     admit::AdmittedSlot,
     gateway::{Gateway, Serving},
     options::GatewayOptions,
-    receive::{RequestBody, percent::decode_form},
+    receive::RequestBody,
     respond::refusal::refused,
     shared::context::RequestContext,
     shared::error::{RequestError, internal, no_subscriptions},

@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Either};
 use hyper::body::Incoming;
+use ogive_base::encode::decode_form_lossy;
 use ogive_stream::{Protocol, handshake};
 use serde_json::{Map, Value, json};
 
@@ -202,7 +203,7 @@ fn get_body(query: &str) -> Bytes {
     let mut request = Map::new();
     for pair in query.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = percent_decode(value);
+        let value = decode_form_lossy(value);
         match name {
             "query" | "operationName" => {
                 request.insert(name.to_string(), value.into());
@@ -216,29 +217,6 @@ fn get_body(query: &str) -> Bytes {
         }
     }
     Value::Object(request).to_string().into()
-}
-
-fn percent_decode(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let bytes = text.as_bytes();
-    let mut i = 0;
-    while i < bytes.len() {
-        let hex = |b: u8| char::from(b).to_digit(16);
-        let escaped = match bytes.get(i..i + 3) {
-            Some([b'%', high, low]) => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        match (bytes[i], escaped) {
-            (_, Some((high, low))) => {
-                out.push((high * 16 + low) as u8);
-                i += 2;
-            }
-            (b'+', _) => out.push(b' '),
-            (byte, _) => out.push(byte),
-        }
-        i += 1;
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// The body of an answer.
