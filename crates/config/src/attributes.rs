@@ -8,14 +8,15 @@
 //!
 //! What would show a credential is refused.
 
+use std::collections::BTreeMap;
+
 use ogive_selectors::Selector;
 use ogive_yaml::{Node, Value};
-use std::collections::BTreeMap;
 
 use crate::{
     decode::{Decode, Errors},
     reference::{Describe, OptionRow, join},
-    selectors::{DecodeAt, Place},
+    selectors::{DecodeIn, Place},
 };
 
 /// Most attributes of one place.

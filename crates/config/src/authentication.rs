@@ -1,7 +1,8 @@
 //! The options of `authentication.router`: how the gateway learns who a client is.
 
-use ogive_yaml::{Key, Node, Value};
 use std::num::NonZeroUsize;
+
+use ogive_yaml::{Key, Node, Value};
 
 use crate::{
     ByteSize, ClientAuthenticationWord, Duration, HeaderName, SecretText, Url,

@@ -5,12 +5,12 @@
 //! ```
 
 use ogive_base::PeerRange;
-use ogive_selectors::Selector;
+use ogive_selectors::{Condition, Operand, Selector};
 use ogive_yaml::{Node, Value};
 
 use crate::{
     decode::{Decode, Errors},
-    selectors::{DecodeAt, Place},
+    selectors::{DecodeIn, Place},
 };
 
 /// What has to hold of what a hook is told: a condition that may also name what only hooks see.
@@ -66,7 +66,7 @@ impl HookCondition {
 /// Most conditions within one another.
 const DEPTH_MAX: usize = 16;
 
-impl DecodeAt for Condition {
+impl DecodeIn for Condition {
     fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self> {
         condition(node, place, DEPTH_MAX, errors)
     }

@@ -123,7 +123,7 @@ impl Errors {
         }
     }
     /// Whether no mistake was found so far.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
     /// The value if nothing was reported, or the mistakes in the order of the text.

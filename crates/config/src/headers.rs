@@ -22,7 +22,7 @@ use ogive_yaml::{Key, Node, Value};
 use crate::{
     HeaderAlgorithm, codes,
     decode::{Decode, Errors, fields, header_name, header_value},
-    selectors::{DecodeAt, Place},
+    selectors::{DecodeIn, Place},
     template,
 };
 

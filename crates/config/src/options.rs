@@ -1,8 +1,9 @@
 //! Everything that can be set, with its default. The doc comments are the reference.
 
+use std::{collections::BTreeMap, num::NonZeroUsize};
+
 use ogive_base::PeerRange;
 use ogive_limits::WarnOnly;
-use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     AuthenticationOptions, AuthorizationDirectives, ByteSize, ClientAddressHeader,

@@ -1,7 +1,8 @@
 //! The options of `traffic_shaping.router.overload`.
 
-use ogive_selectors::Condition;
 use std::num::NonZeroUsize;
+
+use ogive_selectors::Condition;
 
 use crate::{Duration, decode::section, scalars::nonzero};
 

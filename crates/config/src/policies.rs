@@ -1,14 +1,15 @@
 //! The options of `authorization.policies`: who decides what `@policy` asks for.
 
+use std::{collections::BTreeMap, num::NonZeroUsize};
+
 use ogive_selectors::Condition;
 use ogive_yaml::Node;
-use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use crate::{
     ByteSize, ClaimNames, Duration, NamedHeader, Url,
     decode::{Decode, Errors, section},
     scalars::nonzero,
-    selectors::{DecodeAt, Place},
+    selectors::{DecodeIn, Place},
 };
 
 section! {

@@ -1,8 +1,9 @@
 //! The options of `traffic_shaping.router.rate_limits` and of `rate_limits` of subgraphs: several limits at once, by whatever
 //! a request says.
 
-use ogive_selectors::{Condition, Selector};
 use std::num::NonZeroUsize;
+
+use ogive_selectors::{Condition, Selector};
 
 use crate::{Duration, RateCharge, StorageWord, decode::section, scalars::nonzero};
 

@@ -1,8 +1,10 @@
 //! Scalars with a form of their own: addresses, paths, URLs, names of headers, patterns, shares, modes of files. Those
 //! with units are in [`units`](crate::units).
 
-use ogive_yaml::Node;
 use std::num::{NonZeroU8, NonZeroUsize};
+
+use ogive_base::PeerRange;
+use ogive_yaml::Node;
 
 use crate::decode::{Decode, Errors};
 

@@ -1,8 +1,9 @@
 //! The JSON schema of `ogive.yaml`, made from the same declarations as the reference: editors complete and check with
 //! it. And the defaults, as a file to start from.
 
-use ogive_limits::Limit;
 use std::{collections::BTreeMap, fmt::Write};
+
+use ogive_limits::Limit;
 
 use crate::reference::{OptionRow, options};
 

@@ -384,12 +384,12 @@ pub(crate) fn is_known_at(selector: &Selector, place: Place) -> bool {
 }
 
 /// What is read in another way at each place.
-pub(crate) trait DecodeAt: Sized {
+pub(crate) trait DecodeIn: Sized {
     /// Reads one that is written at a place. `None` if it says nothing there, which is reported.
     fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self>;
 }
 
-impl DecodeAt for Selector {
+impl DecodeIn for Selector {
     fn decode_at(node: &Node, place: Place, errors: &mut Errors) -> Option<Self> {
         let entries = errors.entries(node)?;
         let [(key, body)] = entries else {

@@ -1,7 +1,8 @@
 //! The options of `authentication.subgraph`: how the gateway proves to subgraphs who it is.
 
-use ogive_yaml::{Node, Value};
 use std::{collections::BTreeMap, fmt};
+
+use ogive_yaml::{Node, Value};
 
 use crate::{
     Config, Duration, Url,

@@ -15,7 +15,7 @@ use ogive_yaml::{Node, Value};
 use crate::{
     Config, Url,
     decode::{Decode, Errors, section},
-    selectors::{DecodeAt, Place},
+    selectors::{DecodeIn, Place},
 };
 
 section! {

@@ -1,7 +1,8 @@
 //! What can be set about metrics, traces and logs of requests.
 
-use ogive_yaml::Node;
 use std::{collections::BTreeMap, num::NonZeroUsize};
+
+use ogive_yaml::Node;
 
 use crate::{
     Attributes, Duration, HeaderName, Instruments, Listen, LogFormat, OtlpProtocol, Path, Url,

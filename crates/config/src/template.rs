@@ -6,12 +6,12 @@
 //!
 //! What stands in braces is a [selector](crate::selectors), without or with what it names. `{{` and `}}` are braces.
 
-use ogive_selectors::Selector;
+use ogive_selectors::{Selector, TemplatePart};
 use ogive_yaml::{Key, Node, Value};
 
 use crate::{
     decode::{Errors, header_value},
-    selectors::{DecodeAt, Place},
+    selectors::{DecodeIn, Place},
 };
 
 /// Most selectors in one template.

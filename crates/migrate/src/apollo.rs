@@ -1,5 +1,7 @@
 //! Apollo Router's `router.yaml`, whose words are ours wherever both have a thing.
 
+use ogive_base::SourceId;
+
 use super::{
     Format, attributes,
     convert::{address, duration, negated, percent, same, size, text_map, texts, whole},
@@ -14,7 +16,6 @@ use super::{
         SUBSCRIPTIONS,
     },
 };
-use ogive_base::SourceId;
 
 use ogive_config::{HookCondition, decode::Errors};
 use ogive_yaml::{Node, Value};

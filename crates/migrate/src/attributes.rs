@@ -2,6 +2,12 @@
 //! [selector](ogive_config::selectors) looks at, or would show a credential, is named as unsupported.
 
 use ogive_base::SourceId;
+use ogive_config::{
+    ACCESS_LOG_FIELDS, ATTRIBUTE_PLACES, Attribute, AttributeSource, Config, INSTRUMENTS,
+    credentials::CredentialHeaders, decode::Errors, is_label, is_name,
+};
+use ogive_selectors::Selector;
+use ogive_yaml::{Node, Value};
 
 use super::{
     Format,
@@ -10,14 +16,6 @@ use super::{
     nodes::{at, map, scalar, set, text},
     rules::Walk,
 };
-use ogive_config::{
-    ACCESS_LOG_FIELDS, ATTRIBUTE_PLACES, Attribute, AttributeSource, Config, INSTRUMENTS,
-    attributes::{is_label, is_name},
-    credentials::CredentialHeaders,
-    decode::Errors,
-};
-use ogive_selectors::Selector;
-use ogive_yaml::{Node, Value};
 
 /// The stages of Apollo Router that are our places, in their order.
 const STAGES: [&str; 3] = ["router", "supergraph", "subgraph"];

@@ -1,9 +1,9 @@
 //! Nothing that protected anything is lost without a word.
 
 use ogive_base::{SourceId, Sources};
+use ogive_config::{Config, load};
 
 use super::{Format, Migration, Verdict, migrate};
-use ogive_config::{Config, load};
 
 pub(crate) fn migrated(format: Format, text: &str) -> Migration {
     migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))

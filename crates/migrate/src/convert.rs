@@ -1,14 +1,14 @@
 //! Values of other configurations in our words.
 
 use ogive_base::Span;
+use ogive_config::{Duration, parse_byte_size};
+use ogive_yaml::{Node, Value};
 
 use super::{
     Format,
     environment::{environment, referenced, refers},
     nodes::{list, map, plain, scalar, set, set_key, text},
 };
-use ogive_config::{Duration, units::parse_byte_size};
-use ogive_yaml::{Node, Value};
 
 /// A value, or why there is no such value here.
 pub(crate) type Convert = fn(Format, &Node) -> Result<Node, String>;

@@ -1,12 +1,13 @@
 //! Policies of CORS, as each gateway writes them.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     Verdict,
     convert::{same, seconds, texts},
     nodes::{at, list, map, one, plain, scalar, set, text},
     rules::Walk,
 };
-use ogive_yaml::{Node, Value};
 
 /// `cors.policies` of Apollo Router and of Hive Router.
 pub(crate) fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {

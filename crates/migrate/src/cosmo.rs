@@ -1,5 +1,7 @@
 //! Cosmo Router's `config.yaml`.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     Verdict, attributes,
     convert::{address, brokers, duration, negated, same, size, texts},
@@ -11,7 +13,6 @@ use super::{
     subscriptions, telemetry, tokens,
     why::{CLAIMS, CODE, COSTS, EVENTS, MUTATIONS, OFF, SUBSCRIPTIONS, TOOLS},
 };
-use ogive_yaml::{Node, Value};
 
 const COSMO: &str = "it is about Cosmo's own services";
 const CONNECTING: &str = "part of the time for connecting";

@@ -1,13 +1,14 @@
 //! Costs of operations in other gateways. All count as IBM's specification has it: `@cost`, `@listSize`, scalars for
 //! nothing.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     convert::same,
     nodes::{at, is_on, scalar},
     rules::Walk,
     why::{COSTS, OFF},
 };
-use ogive_yaml::{Node, Value};
 
 const STRATEGY: &str = "demand_control.strategy.static_estimated";
 

@@ -1,7 +1,8 @@
 //! References to the environment, in the ways of the four gateways, as ours: `${env.NAME}` and `${env.NAME:-default}`.
 
-use super::{Format, nodes::scalar};
 use ogive_yaml::{Node, Value};
+
+use super::{Format, nodes::scalar};
 
 /// A text with its references in our form, or why that cannot be: Apollo's form is ours, Cosmo expands `$NAME` and
 /// `${NAME}`, Grafbase `{{ env.NAME }}`, and Hive nothing in plain texts.

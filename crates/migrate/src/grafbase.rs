@@ -1,5 +1,7 @@
 //! Grafbase Gateway's `grafbase.toml`.
 
+use ogive_yaml::Node;
+
 use super::{
     Verdict,
     convert::{duration, percent, same, size, text_map, texts},
@@ -10,7 +12,6 @@ use super::{
     settings, subscriptions, telemetry, tokens,
     why::{BUDGET, CACHES, CLAIMS, CODE, COSTS, OFF, SIGNATURES, SUBSCRIPTIONS, TOOLS},
 };
-use ogive_yaml::Node;
 
 const DEVELOPMENT: &str = "it is for `grafbase dev`; `ogive dev` reads rover's `supergraph.yaml`";
 

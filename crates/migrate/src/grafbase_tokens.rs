@@ -1,5 +1,7 @@
 //! Callers of Grafbase Gateway: its extension `jwt`, its providers, and whether anybody may come without a token.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     convert::{same, seconds},
     nodes::{at, list, map, plain, scalar, set, text},
@@ -7,7 +9,6 @@ use super::{
     tokens::{REQUIRED, Tokens, close, entries, key_set, put, with_sets},
     why::CLAIMS,
 };
-use ogive_yaml::{Node, Value};
 
 /// Grafbase's extension `jwt`. Unless its file says otherwise, it refuses whoever brings no token.
 pub(crate) fn extension(walk: &mut Walk<'_>, path: &[String], node: &Node) {

@@ -1,6 +1,11 @@
 //! Header rules of the four gateways as steps of ours.
 
 use ogive_base::SourceId;
+use ogive_config::{
+    HeaderRule, ResponseHeaderRule,
+    decode::{Decode, Errors},
+};
+use ogive_yaml::{Key, Node, Value};
 
 use super::{
     Format,
@@ -9,11 +14,6 @@ use super::{
     nodes::{self, dotted, keys, map, plain, scalar, set, text},
     rules::Walk,
 };
-use ogive_config::{
-    HeaderRule, ResponseHeaderRule,
-    decode::{Decode, Errors},
-};
-use ogive_yaml::{Key, Node, Value};
 
 /// Apollo's and Hive's lists of `propagate`, `insert` and `remove`, which are ours but for what ours has not.
 pub(crate) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {

@@ -1,5 +1,7 @@
 //! Hive Router's `router.config.yaml`.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     convert::{duration, files, percent, same, seconds, size, text_map, texts},
     cors, headers, hive_urls, masking,
@@ -9,7 +11,6 @@ use super::{
     settings, signatures, subscriptions, telemetry, tokens,
     why::{CODE, COSTS, HIVE_COPROCESSOR, OFF, SIGNATURES, SUBSCRIPTIONS},
 };
-use ogive_yaml::{Node, Value};
 
 const EXPRESSIONS: &str = "expressions per request have no counterpart";
 

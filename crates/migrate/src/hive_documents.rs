@@ -1,11 +1,12 @@
 //! Where Hive Router has persisted documents: a file, Hive's CDN, or an object store of `storages`.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     convert::same,
     nodes::{at, list, map, scalar, set},
     rules::Walk,
 };
-use ogive_yaml::{Node, Value};
 
 /// `persisted_documents.storage`
 pub(crate) fn storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {

@@ -4,8 +4,9 @@
 //! if .request.headers."x-stage" == "canary" { "https://canary.internal/graphql" } else { .default }
 //! ```
 
-use super::nodes::{list, map, set, text};
 use ogive_yaml::Node;
+
+use super::nodes::{list, map, set, text};
 
 /// Longest expression that is read, in tokens.
 const TOKENS_MAX: usize = 1_000;

@@ -1,10 +1,10 @@
 //! What Ogive can read, or has in another form, is never dropped: the smallest case of each.
 
 use ogive_base::{SourceId, Sources};
-
-use super::{Format, Migration, Verdict, migrate};
 use ogive_config::{AttributeSource, Config, HeaderRule, load};
 use ogive_selectors::Selector;
+
+use super::{Format, Migration, Verdict, migrate};
 
 fn migrated(format: Format, text: &str) -> Migration {
     migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))

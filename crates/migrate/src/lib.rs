@@ -42,7 +42,6 @@ mod write;
 pub use report::wrapped;
 
 use ogive_base::{Diagnostic, SourceId, Span};
-
 use ogive_config::{Config, Expansion, codes, decode::Errors, load_whole, yaml};
 use ogive_yaml::Node;
 

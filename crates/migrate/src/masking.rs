@@ -1,11 +1,12 @@
 //! Hive's `error_masking`.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     convert::same,
     nodes::{at, list, plain, quoted, scalar},
     rules::Walk,
 };
-use ogive_yaml::{Node, Value};
 
 /// Messages are masked there and extensions chosen apart from that; here a subgraph's errors are shown, and then some of
 /// their extensions, or nothing is.

@@ -2,13 +2,15 @@
 
 use std::{fs, path::PathBuf};
 
+use ogive_base::SourceId;
+use ogive_config::{decode::Errors, yaml};
+use ogive_yaml::{Key, Node, Value};
+
 use super::{
     Format, Migration, Verdict, convert,
     nodes::{dotted, plain},
     walked,
 };
-use ogive_config::{SourceId, decode::Errors, yaml};
-use ogive_yaml::{Key, Node, Value};
 
 /// A key that no gateway has.
 const UNKNOWN: &str = "zzq";

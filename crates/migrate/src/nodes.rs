@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use ogive_base::Span;
-
 use ogive_yaml::{Key, Node, Value};
 
 /// Whether a switch that protects something is on: there, and not plainly off.

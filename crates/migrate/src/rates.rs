@@ -1,5 +1,7 @@
 //! Rates of subgraphs, and those of Cosmo Router, which count requests to subgraphs, too.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     Verdict,
     convert::{duration, same},
@@ -10,7 +12,6 @@ use super::{
     tokens,
     why::OFF,
 };
-use ogive_yaml::{Node, Value};
 
 /// How a rate is called that has no name elsewhere.
 const NAME: &str = "subgraph";

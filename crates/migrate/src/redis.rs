@@ -1,12 +1,13 @@
 //! What several processes of other gateways keep in Redis together: rates and registered documents. Here there is one
 //! `store.redis` for both.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     convert::{duration, same, texts},
     nodes::{at, list, plain, scalar, text},
     rules::Walk,
 };
-use ogive_yaml::{Node, Value};
 
 const STORE: &str = "store.redis";
 const APQ: &str = "apq.router.cache";

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{Format, Lost, Migration, ReportRow, Verdict, nodes, write};
 use ogive_config::schema::quoted;
+
+use super::{Format, Lost, Migration, ReportRow, Verdict, nodes, write};
 
 /// Most lines of a lost protection that are repeated in the result.
 const LINES_MAX: usize = 40;

@@ -5,6 +5,9 @@
 
 use std::collections::HashSet;
 
+use ogive_config::parse_byte_size;
+use ogive_yaml::{Node, Value};
+
 use super::{
     Format, Lost, ReportRow, Verdict,
     convert::Convert,
@@ -15,8 +18,6 @@ use super::{
     protections,
     why::OFF,
 };
-use ogive_config::units::parse_byte_size;
-use ogive_yaml::{Node, Value};
 
 /// What is to become of a key.
 #[derive(Clone, Copy)]

@@ -1,12 +1,13 @@
 //! Sections with a switch of their own: `{ enabled, ... }`, as routers write retries and circuit breakers.
 
+use ogive_yaml::{Key, Node, Value};
+
 use super::{
     Format,
     nodes::{dotted, plain, scalar},
     rules::Walk,
     why::OFF,
 };
-use ogive_yaml::{Key, Node, Value};
 
 /// What becomes of one key of a section.
 pub(crate) enum Entry {

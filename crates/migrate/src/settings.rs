@@ -1,11 +1,12 @@
 //! Settings that several gateways have, each on or off: what becomes of them.
 
+use ogive_yaml::Node;
+
 use super::{
     Format,
     nodes::{plain, scalar},
     rules::Walk,
 };
-use ogive_yaml::Node;
 
 /// Whether directives for authorization are enforced.
 pub(crate) fn enforced(_: Format, node: &Node) -> Result<Node, String> {

@@ -1,12 +1,13 @@
 //! Proof towards subgraphs: brought over whole, or not at all, since half of it would be refused there.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     convert::same,
     nodes::{at, dotted, map, scalar, set, set_key},
     rules::Walk,
     why::{OFF, SIGNATURES},
 };
-use ogive_yaml::{Node, Value};
 
 const CHAIN: &str = "credentials are looked for in the environment, by web identity, at the container's endpoint and at that of \
                      the instance; a profile has to have keys of its own";

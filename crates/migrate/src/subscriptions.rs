@@ -1,12 +1,13 @@
 //! Subscriptions of other gateways: how subgraphs send events.
 
+use ogive_yaml::Node;
+
 use super::{
     convert::duration,
     nodes::{quoted, scalar, text},
     rules::Walk,
     why::{CALLBACKS, SUBSCRIPTIONS},
 };
-use ogive_yaml::Node;
 
 /// Cosmo's `overrides.subgraphs.*.subscription_protocol`; the sub-protocol of WebSockets stands beside it.
 pub(crate) fn cosmo_protocol(walk: &mut Walk<'_>, path: &[String], node: &Node) {

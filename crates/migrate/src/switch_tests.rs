@@ -1,14 +1,14 @@
 //! What was off stays off, what was on stays on, and what was bounded stays bounded: the smallest case of each.
 
 use ogive_base::SourceId;
+use ogive_config::{
+    DemandControlMode, Expansion, HeaderRule, HeaderSelector, ResponseHeaderRule, StorageWord,
+    codes,
+};
 
 use super::{
     Format, Migration, Verdict,
     closed_tests::{loaded, migrated},
-};
-use ogive_config::{
-    DemandControlMode, Expansion, HeaderRule, HeaderSelector, ResponseHeaderRule, StorageWord,
-    codes,
 };
 
 fn verdict(migration: &Migration, from: &str) -> Option<Verdict> {

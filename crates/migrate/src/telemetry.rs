@@ -1,5 +1,7 @@
 //! Telemetry of the four gateways in our words.
 
+use ogive_yaml::{Node, Value};
+
 use super::{
     attributes::apollo_event,
     convert::{duration, same, text_map},
@@ -7,7 +9,6 @@ use super::{
     rules::Walk,
     why::OFF,
 };
-use ogive_yaml::{Node, Value};
 
 const METRICS: &str = "telemetry.exporters.metrics.otlp";
 const TRACES: &str = "telemetry.exporters.tracing.otlp";

@@ -3,10 +3,10 @@
 use std::{fs, path::PathBuf};
 
 use ogive_base::Sources;
+use ogive_config::{Config, load};
 use ogive_testbase::Recorded;
 
 use super::*;
-use ogive_config::{Config, load};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests")

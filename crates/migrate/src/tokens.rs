@@ -1,6 +1,9 @@
 //! Key sets and required callers: brought over whole, or not at all, since half of it would let somebody in whom the whole
 //! keeps out. One key set of several may be missing: that refuses tokens, and admits none. Where they are lost and callers were required, what is written lets nobody in.
 
+use ogive_config::{is_loopback, words_of_tokens};
+use ogive_yaml::{Node, Value};
+
 use super::{
     Format, Verdict,
     convert::{duration, same},
@@ -9,8 +12,6 @@ use super::{
     rules::Walk,
     why::{CLAIMS, OFF},
 };
-use ogive_config::{scalars::is_loopback, words_of_tokens};
-use ogive_yaml::{Node, Value};
 
 /// Keys of `authentication.router.jwt` that mean the same here.
 const JWT: &[&str] = &[

@@ -1,11 +1,12 @@
 //! Names that a gateway's earlier or later versions have for keys that are known by another one: the foreign tree is
 //! brought to the known names before it is walked, and the report says the names of the file.
 
+use ogive_yaml::{Key, Node, Value};
+
 use super::{
     Lost, ReportRow, Verdict,
     nodes::{dotted, get_mut, keys, map, quoted, set, take},
 };
-use ogive_yaml::{Key, Node, Value};
 
 /// Where a section stands in the file, and where the rules look for it.
 pub(crate) type SectionPlace = (&'static str, &'static str);

@@ -5,8 +5,8 @@
 //!
 //! Reading order: [`tree`] (what a text becomes), [`parse`].
 
-mod parse;
+mod reader;
 pub mod tree;
 
-pub use parse::{ErrorKind, Limits, YamlError, parse};
+pub use reader::{ErrorKind, Limits, YamlError, parse};
 pub use tree::{Key, Node, Value};

@@ -223,7 +223,9 @@ fn changed_authorities_are_used_by_new_connections_to_subgraphs() {
 #[test]
 fn what_is_missing_is_named() {
     let load = |yaml: &str| {
-        ogive_gateway::listen::listener_tls(&crate::graph::config(yaml)).expect_err(yaml)
+        let error =
+            ogive_gateway::listen::listener_tls(&crate::graph::config(yaml)).expect_err(yaml);
+        error.to_string()
     };
     let folder = Folder::new("tls-missing");
     let (ca, issued) = (Authority::new(), Authority::new().issue("localhost"));
