@@ -27,6 +27,7 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (1, "syntax", AllBut(&["json"])),
     (1, "schema", All),
     (1, "operation", All),
+    (1, "mapping", Only(&["base", "json", "syntax"])),
     (2, "federation", All),
     (2, "compose", All),
     (3, "plan", Only(&["base", "json", "syntax"])),

@@ -24,6 +24,7 @@ pub(crate) const FUZZ: &[(&str, &str, &str)] = &[
     ("lexer and parser", "parse", "15"),
     ("HTTP answers", "answer", "5"),
     ("JSON", "json", "15"),
+    ("mappings", "mapping", "15"),
     ("tokens and key sets", "token", "15"),
     ("composition", "compose", "20"),
 ];

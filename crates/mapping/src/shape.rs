@@ -1,0 +1,196 @@
+//! Shapes: what is known of values before a program runs.
+//!
+//! The caller describes variables and the type that a mapping is for; the checker adds the shapes of expressions to the
+//! same table. Types may refer to themselves, so shapes are rows of a table.
+
+use ogive_base::{IdVec, Span, define_id};
+
+use crate::kinds::Kinds;
+
+define_id! {
+    /// One row of [`Shapes`].
+    pub struct ShapeId;
+}
+
+/// What is known of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Nothing.
+    Unknown,
+    /// It is null.
+    Null,
+    /// A boolean.
+    Bool,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// This string.
+    Literal(Box<str>),
+    /// No list and no object.
+    Scalar,
+    /// A list of those.
+    List(ShapeId),
+    /// That, or a list of those.
+    Each(ShapeId),
+    /// An object.
+    Object(ObjectShape),
+    /// One of those.
+    OneOf(Vec<ShapeId>),
+}
+
+/// What is known of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ObjectShape {
+    /// The name of its type, if it has one.
+    pub name: Option<Box<str>>,
+    /// Its members.
+    pub fields: Vec<FieldShape>,
+    /// Whether it may have other members.
+    pub open: bool,
+}
+
+/// A member of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldShape {
+    /// Its key.
+    pub name: Box<str>,
+    /// What is known of its value.
+    pub shape: ShapeId,
+    /// Where the mapping writes it.
+    pub span: Option<Span>,
+}
+
+impl ObjectShape {
+    /// The member with that key.
+    pub fn field(&self, name: &str) -> Option<&FieldShape> {
+        self.fields.iter().rev().find(|field| &*field.name == name)
+    }
+}
+
+/// A table of shapes.
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    rows: IdVec<ShapeId, Shape>,
+}
+
+impl Default for Shapes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Shapes {
+    /// [`Shape::Unknown`].
+    pub const UNKNOWN: ShapeId = ShapeId(0);
+    /// [`Shape::Null`].
+    pub const NULL: ShapeId = ShapeId(1);
+    /// [`Shape::Bool`].
+    pub const BOOL: ShapeId = ShapeId(2);
+    /// [`Shape::Number`].
+    pub const NUMBER: ShapeId = ShapeId(3);
+    /// [`Shape::String`].
+    pub const STRING: ShapeId = ShapeId(4);
+    /// [`Shape::Scalar`].
+    pub const SCALAR: ShapeId = ShapeId(5);
+
+    /// A table with the shapes that have no parts.
+    pub fn new() -> Self {
+        let simple = [
+            Shape::Unknown,
+            Shape::Null,
+            Shape::Bool,
+            Shape::Number,
+            Shape::String,
+            Shape::Scalar,
+        ];
+        let mut rows = IdVec::new();
+        for shape in simple {
+            rows.push(shape);
+        }
+        Shapes { rows }
+    }
+    /// Adds a shape.
+    pub fn add(&mut self, shape: Shape) -> ShapeId {
+        self.rows.push(shape)
+    }
+    /// Adds an object with these members.
+    pub fn add_object(&mut self, name: Option<&str>, fields: &[(&str, ShapeId)]) -> ShapeId {
+        let fields = fields.iter().map(|(name, shape)| FieldShape {
+            name: (*name).into(),
+            shape: *shape,
+            span: None,
+        });
+        self.add(Shape::Object(ObjectShape {
+            name: name.map(Into::into),
+            fields: fields.collect(),
+            open: false,
+        }))
+    }
+    /// Replaces a shape: for types that refer to themselves.
+    pub fn set(&mut self, id: ShapeId, shape: Shape) {
+        self.rows[id] = shape;
+    }
+    /// The shape with that id.
+    pub fn get(&self, id: ShapeId) -> &Shape {
+        &self.rows[id]
+    }
+
+    /// The kinds that a value of that shape may have.
+    pub(crate) fn kinds(&self, id: ShapeId) -> Kinds {
+        self.kinds_within(id, 8)
+    }
+    fn kinds_within(&self, id: ShapeId, depth: u32) -> Kinds {
+        match self.get(id) {
+            Shape::Unknown => Kinds::ANY,
+            Shape::Null => Kinds::NULL,
+            Shape::Bool => Kinds::BOOL,
+            Shape::Number => Kinds::NUMBER,
+            Shape::String | Shape::Literal(_) => Kinds::STRING,
+            Shape::Scalar => Kinds::SCALAR,
+            Shape::List(_) => Kinds::LIST,
+            Shape::Object(_) => Kinds::OBJECT,
+            Shape::Each(_) | Shape::OneOf(_) if depth == 0 => Kinds::ANY,
+            Shape::Each(item) => Kinds::LIST.or(self.kinds_within(*item, depth - 1)),
+            Shape::OneOf(shapes) => {
+                let kinds = shapes
+                    .iter()
+                    .map(|shape| self.kinds_within(*shape, depth - 1));
+                kinds.reduce(Kinds::or).unwrap_or(Kinds::ANY)
+            }
+        }
+    }
+
+    /// One of several shapes; equal ones count once.
+    pub(crate) fn one_of(&mut self, shapes: Vec<ShapeId>) -> ShapeId {
+        let mut distinct: Vec<ShapeId> = Vec::new();
+        for shape in shapes {
+            if shape == Self::UNKNOWN {
+                return Self::UNKNOWN;
+            }
+            if !distinct.contains(&shape) {
+                distinct.push(shape);
+            }
+        }
+        match distinct.as_slice() {
+            [] => Self::UNKNOWN,
+            [one] => *one,
+            _ => self.add(Shape::OneOf(distinct)),
+        }
+    }
+    /// The items of a list; what is no list is an item itself.
+    pub(crate) fn item(&self, id: ShapeId) -> ShapeId {
+        match self.get(id) {
+            Shape::List(item) | Shape::Each(item) => *item,
+            _ => id,
+        }
+    }
+    /// What a value becomes if `item` is made of each of its items, or of itself if it is no list.
+    pub(crate) fn mapped_over(&mut self, over: ShapeId, item: ShapeId) -> ShapeId {
+        match self.get(over) {
+            Shape::List(_) => self.add(Shape::List(item)),
+            Shape::Unknown | Shape::Each(_) | Shape::OneOf(_) => self.add(Shape::Each(item)),
+            _ => item,
+        }
+    }
+}

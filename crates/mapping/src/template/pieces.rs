@@ -1,0 +1,168 @@
+//! Cutting templates into pieces, and evaluating them.
+
+use ogive_base::{Diagnostic, Severity, Span};
+
+use super::RequestError;
+use crate::{
+    compile::{Environment, compile},
+    kinds::Kinds,
+    limits::{ParseLimits, RunLimits},
+    origin::Origin,
+    parse::{self, INVALID_SYNTAX},
+    program::Program,
+    run::Inputs,
+    version::Version,
+};
+
+/// What a template is read with.
+pub(super) struct Context<'a> {
+    pub(super) origin: &'a Origin,
+    pub(super) version: Version,
+    pub(super) environment: &'a Environment,
+    pub(super) limits: &'a ParseLimits,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// A part of a template.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    /// A character that stands for itself.
+    Character(char),
+    /// `{…}`; `None` if it has mistakes, which were reported.
+    Expression(Option<Box<Program>>),
+}
+
+/// A part, and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Located {
+    pub(super) part: Part,
+    pub(super) span: Span,
+}
+
+impl Context<'_> {
+    pub(super) fn report(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
+        let span = self.origin.span(span);
+        let diagnostic = Diagnostic::error(code, message).label(self.origin.source(), span, "");
+        self.diagnostics.push(diagnostic);
+    }
+    /// Whether what was read can be used.
+    pub(super) fn fails(&self) -> bool {
+        let mut all = self.diagnostics.iter();
+        all.any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    /// Reads a template. Line breaks, and white space around them, are left out: they are there for people.
+    pub(super) fn parts(&mut self, text: &str) -> Vec<Located> {
+        let mut parts: Vec<Located> = Vec::new();
+        let mut at = 0;
+        while let Some(character) = text[at..].chars().next() {
+            let end = at + character.len_utf8();
+            let span = Span::new(at as u32, end as u32);
+            match character {
+                '{' => {
+                    let Some(close) = parse::closing_brace(text, end) else {
+                        self.report(INVALID_SYNTAX, span, "`{` is not closed");
+                        return parts;
+                    };
+                    let program = self.expression(text, end, close);
+                    parts.push(Located {
+                        part: Part::Expression(program.map(Box::new)),
+                        span: Span::new(at as u32, close as u32 + 1),
+                    });
+                    at = close + 1;
+                    continue;
+                }
+                '}' => self.report(INVALID_SYNTAX, span, "`}` closes nothing"),
+                '\n' | '\r' => {
+                    let is_blank =
+                        |located: &Located| matches!(located.part, Part::Character(' ' | '\t'));
+                    while parts.last().is_some_and(is_blank) {
+                        parts.pop();
+                    }
+                    let rest = text[at..].trim_start_matches([' ', '\t', '\n', '\r']);
+                    at = text.len() - rest.len();
+                    continue;
+                }
+                _ => parts.push(Located {
+                    part: Part::Character(character),
+                    span,
+                }),
+            }
+            at = end;
+        }
+        parts
+    }
+
+    fn expression(&mut self, text: &str, start: usize, end: usize) -> Option<Program> {
+        let origin = self.origin.part(start as u32);
+        let parsed = parse::parse(&text[start..end], &origin, self.version, self.limits);
+        if !parsed.diagnostics.is_empty() {
+            self.diagnostics.extend(parsed.diagnostics);
+            return None;
+        }
+        let environment = self.environment.clone().expecting(Kinds::SCALAR);
+        let compiled = compile(&parsed.mapping, &origin, &environment);
+        self.diagnostics.extend(compiled.diagnostics);
+        compiled.program
+    }
+}
+
+/// A run of text that is put in as it is, or an expression.
+#[derive(Clone, Debug)]
+pub(super) enum Piece {
+    Text(String),
+    Expression { program: Box<Program>, span: Span },
+}
+
+/// Pieces that are put together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pieces(pub(super) Vec<Piece>);
+
+impl Pieces {
+    pub(super) fn push_text(&mut self, text: &str) {
+        match self.0.last_mut() {
+            Some(Piece::Text(last)) => last.push_str(text),
+            _ => self.0.push(Piece::Text(text.to_owned())),
+        }
+    }
+    pub(super) fn push_expression(&mut self, program: Option<Box<Program>>, span: Span) {
+        // One with mistakes was reported, and the template is not used.
+        if let Some(program) = program {
+            self.0.push(Piece::Expression { program, span });
+        }
+    }
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    pub(super) fn has_expressions(&self) -> bool {
+        let mut all = self.0.iter();
+        all.any(|piece| matches!(piece, Piece::Expression { .. }))
+    }
+    /// The programs of all expressions.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Text(_) => None,
+            Piece::Expression { program, .. } => Some(&**program),
+        })
+    }
+
+    /// Appends all pieces; `encode` appends the value of an expression.
+    pub(super) fn render(
+        &self,
+        inputs: &Inputs<'_>,
+        limits: &RunLimits,
+        out: &mut String,
+        encode: impl Fn(&str, &mut String),
+    ) -> Result<(), RequestError> {
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Expression { program, span } => match program.run_text(inputs, limits)? {
+                    Some(text) => encode(&text, out),
+                    None => return Err(RequestError::NotText(*span)),
+                },
+            }
+        }
+        Ok(())
+    }
+}
