@@ -4,7 +4,7 @@
 //! words, no I/O, no clock.
 //!
 //! Reading order: [`id`], [`bits`], [`intern`], [`hash`], [`diagnostic`], [`encode`], [`foreign`], [`hop`], [`markup`], [`memory`],
-//! [`peer`], [`shares`].
+//! [`peer`], [`reclaim`], [`shares`].
 
 pub mod bits;
 pub mod diagnostic;
@@ -17,6 +17,7 @@ pub mod intern;
 pub mod markup;
 pub mod memory;
 pub mod peer;
+pub mod reclaim;
 pub mod shares;
 pub mod url;
 
@@ -29,8 +30,9 @@ pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
 pub use markup::escape_markup;
 pub use memory::{
-    CommonReservation, HeldBytes, MemoryBudget, MemoryShare, OutOfMemory, Reservation,
+    CommonReservation, HeldBytes, MemoryBudget, MemoryShare, OutOfMemory, Reclaim, Reservation,
 };
 pub use peer::{Client, Peer, PeerRange};
+pub use reclaim::ReclaimableBytes;
 pub use shares::{Share, ShareLimits, Shares, Shortage};
 pub use url::{host_of, is_loopback_host, is_loopback_url, with_stars, without_secrets};

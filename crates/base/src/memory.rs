@@ -39,6 +39,12 @@ pub const SPARE: usize = 256 << 10;
 /// Most bytes that a share keeps although nobody uses them.
 pub const IDLE_MAX: usize = 2 * SPARE;
 
+/// Something that holds memory that can be given up.
+pub trait Reclaim: Send + Sync + std::fmt::Debug {
+    /// Gives up at least so many bytes, or all. Called on threads of requests.
+    fn reclaim(&self, bytes: usize);
+}
+
 /// Bytes that all requests of a process hold together.
 #[derive(Debug)]
 pub struct MemoryBudget {
@@ -47,6 +53,8 @@ pub struct MemoryBudget {
     limit: AtomicUsize,
     refused: AtomicUsize,
     shares: Mutex<Vec<Weak<MemoryShare>>>,
+    /// Caches that give up memory.
+    pub(crate) holders: Mutex<Vec<Weak<dyn Reclaim>>>,
     /// What large reservations have given back since `on_freed` was called last.
     freed: AtomicUsize,
     on_freed: OnceLock<fn()>,
@@ -67,6 +75,7 @@ impl MemoryBudget {
             limit: AtomicUsize::new(limit),
             refused: AtomicUsize::new(0),
             shares: Mutex::default(),
+            holders: Mutex::default(),
             freed: AtomicUsize::new(0),
             on_freed: OnceLock::new(),
         }
@@ -112,13 +121,15 @@ impl MemoryBudget {
     }
     /// Takes bytes if no more than `most` are in use then, after all that is idle was given back if need be.
     fn take(&self, bytes: usize, most: usize) -> bool {
-        let fits = self.try_take(bytes, most) || (self.reclaim() && self.try_take(bytes, most));
+        let fits = self.try_take(bytes, most)
+            || (self.reclaim() && self.try_take(bytes, most))
+            || (self.reclaim_from_holders(bytes) && self.try_take(bytes, most));
         if !fits {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
         fits
     }
-    fn try_take(&self, bytes: usize, most: usize) -> bool {
+    pub(crate) fn try_take(&self, bytes: usize, most: usize) -> bool {
         let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
         let fits = before.checked_add(bytes).is_some_and(|taken| taken <= most);
         if fits {
@@ -128,7 +139,7 @@ impl MemoryBudget {
         }
         fits
     }
-    fn give_back(&self, bytes: usize) {
+    pub(crate) fn give_back(&self, bytes: usize) {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
     /// Notes that the allocator may keep so many bytes.
@@ -148,7 +159,7 @@ impl MemoryBudget {
         }
     }
     /// Whether there is so much room that shares may keep some of it.
-    fn is_roomy(&self, bytes: usize) -> bool {
+    pub(crate) fn is_roomy(&self, bytes: usize) -> bool {
         let taken = self.taken.load(Ordering::Relaxed).saturating_add(bytes);
         taken <= self.limit() / 2
     }
