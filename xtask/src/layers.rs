@@ -43,11 +43,12 @@ const TABLE: &[(u8, &str, Uses)] = &[
     (4, "documents", Only(&["base", "json", "syntax", "files"])),
     (4, "net", Only(&["base", "files"])),
     (5, "stream", Only(&["base", "json", "net"])),
+    (5, "cache", Only(&["base", "json"])),
     (
         5,
         "transport",
         Only(&[
-            "base", "failure", "json", "plan", "execute", "files", "net", "stream",
+            "base", "failure", "json", "plan", "execute", "files", "net", "stream", "cache",
         ]),
     ),
     (

@@ -35,6 +35,7 @@ const PACKAGES: &[&str] = &[
     "oracle/compose",
     "oracle/signing",
     "oracle/identity",
+    "oracle/cache",
     "oracle/subscriptions",
     "oracle/clients",
     "oracle/documents",

@@ -1,0 +1,253 @@
+//! The clock and the list of invalidations.
+//!
+//! An invalidation takes the next number of a logical clock and writes that number beside each of its tags. A request reads
+//! the clock before it is sent, and the entry made of its answer carries the number that was read ([`ClockStamp`]). An entry is
+//! valid as long as none of its tags has a later number. So invalidating costs a step per tag, no index of entries
+//! is needed, tags may be learnt from the answer, and a writer that was slow stores an entry that is invalid already.
+//!
+//! The list is bounded: the oldest invalidations are dropped when it is full or no entry can be that old, and then all
+//! entries with lower numbers are invalid ([`State::floor`]). Forgetting only ever invalidates more.
+//!
+//! Processes that share a clock apply each other's invalidations ([`InvalidationList::apply`]). Messages may be lost: a
+//! process knows which numbers it has seen without a gap, stamps entries with the last of these, and says when it is
+//! [behind](InvalidationList::is_behind). A clock that has lost its memory, or that counts on from an older state after a
+//! failover, is a new [epoch](Position::epoch): no entry of another epoch is valid. Each number has a random
+//! [nonce](Position::nonce), so that the numbers of two histories are told apart.
+
+use std::{
+    collections::VecDeque,
+    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
+
+use ogive_base::FastMap;
+
+use crate::{Tag, Timestamp};
+
+/// Most tags that a list remembers, by default.
+pub const TAGS_MAX: usize = 100_000;
+
+/// How far a clock has come.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Position {
+    /// Which history the number is of.
+    pub epoch: u64,
+    /// How many invalidations there were.
+    pub number: u64,
+    /// Chosen at random for the invalidation that took this number.
+    pub nonce: u64,
+}
+
+/// What an entry keeps of the clock as it was before its request was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ClockStamp {
+    /// See [`Position::epoch`].
+    pub epoch: u64,
+    /// See [`Position::number`].
+    pub number: u64,
+}
+
+/// One invalidation, as processes tell each other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Invalidation {
+    /// Where the clock stood after it.
+    pub position: Position,
+    /// What became invalid.
+    pub tags: Vec<Tag>,
+}
+
+/// How what a process knows compares with the position of the shared clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClockState {
+    /// The process knows all invalidations.
+    Current,
+    /// The process has missed some.
+    Behind,
+    /// The clock has another history: it was emptied, or has gone back.
+    Replaced,
+}
+
+/// The invalidations that a process knows.
+#[derive(Debug)]
+pub struct InvalidationList {
+    state: RwLock<State>,
+    tags_max: usize,
+    /// How long entries can last.
+    kept_max: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Up to there all invalidations are known.
+    position: Position,
+    /// The highest number that was heard of.
+    heard: u64,
+    /// Whether a message came from another history than is known.
+    is_doubtful: bool,
+    /// Entries with lower numbers are invalid.
+    floor: u64,
+    /// The last invalidation of each tag.
+    numbers: FastMap<Tag, u64>,
+    /// All of them, the oldest first.
+    order: VecDeque<Mark>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    tag: Tag,
+    number: u64,
+    at: Timestamp,
+}
+
+impl InvalidationList {
+    /// An empty list for entries that last for `kept_max` at most.
+    pub fn new(tags_max: usize, kept_max: Duration) -> Self {
+        InvalidationList {
+            state: RwLock::default(),
+            tags_max: tags_max.max(1),
+            kept_max,
+        }
+    }
+
+    /// What an entry is stamped with whose request is sent now.
+    pub fn stamp(&self) -> ClockStamp {
+        let Position { epoch, number, .. } = self.read().position;
+        ClockStamp { epoch, number }
+    }
+
+    /// Up to where all invalidations are known.
+    pub fn position(&self) -> Position {
+        self.read().position
+    }
+
+    /// Whether there were invalidations that are not known yet. Until they are, no entry may be used.
+    pub fn is_behind(&self) -> bool {
+        let state = self.read();
+        state.is_doubtful || state.heard > state.position.number
+    }
+
+    /// Whether nothing has invalidated an entry.
+    pub fn is_valid(&self, stamp: ClockStamp, tags: &[Tag]) -> bool {
+        let state = self.read();
+        let is_later = |tag| {
+            let number = state.numbers.get(tag);
+            number.is_some_and(|number| *number > stamp.number)
+        };
+        stamp.epoch == state.position.epoch
+            && stamp.number >= state.floor
+            && !tags.iter().any(is_later)
+    }
+
+    /// Invalidates all entries with one of these tags, where the clock is this process's own.
+    pub fn invalidate(&self, tags: &[Tag], now: Timestamp) -> Position {
+        let mut state = self.write();
+        state.position.number += 1;
+        let number = state.position.number;
+        state.mark(number, tags, now);
+        self.forget(&mut state, now);
+        state.position
+    }
+
+    /// Compares with the position of the shared clock, and notes how far that is.
+    pub fn observe(&self, shared: Position) -> ClockState {
+        let (comparison, is_doubtful) = {
+            let state = self.read();
+            (state.compare(shared), state.is_doubtful)
+        };
+        match comparison {
+            ClockState::Current if is_doubtful => self.write().is_doubtful = false,
+            ClockState::Behind => {
+                let mut state = self.write();
+                state.heard = state.heard.max(shared.number);
+            }
+            ClockState::Current | ClockState::Replaced => {}
+        }
+        comparison
+    }
+
+    /// Applies an invalidation of the shared clock. Its tags are invalid at once, even if earlier ones are missing. One of
+    /// another history makes the process [behind](InvalidationList::is_behind) until it has asked for the position.
+    pub fn apply(&self, invalidation: &Invalidation, now: Timestamp) -> ClockState {
+        let mut state = self.write();
+        let shared = invalidation.position;
+        let known = state.position;
+        if shared.epoch == known.epoch && shared.number < known.number {
+            // A message that is late.
+            return ClockState::Current;
+        }
+        let comparison = state.compare(shared);
+        if comparison != ClockState::Behind {
+            state.is_doubtful |= comparison == ClockState::Replaced;
+            return comparison;
+        }
+        state.heard = state.heard.max(shared.number);
+        state.mark(shared.number, &invalidation.tags, now);
+        self.forget(&mut state, now);
+        if shared.number != state.position.number + 1 {
+            return ClockState::Behind;
+        }
+        state.position = shared;
+        if state.heard > shared.number {
+            ClockState::Behind
+        } else {
+            ClockState::Current
+        }
+    }
+
+    /// Begins with another history of the shared clock: nothing stored before is valid.
+    pub fn begin_epoch(&self, shared: Position) {
+        *self.write() = State {
+            position: shared,
+            heard: shared.number,
+            floor: shared.number,
+            ..State::default()
+        };
+    }
+
+    /// Drops what no entry can be as old as, and the oldest of too many.
+    fn forget(&self, state: &mut State, now: Timestamp) {
+        while let Some(oldest) = state.order.front().copied() {
+            let is_over = now.since(oldest.at) > self.kept_max;
+            if !is_over && state.order.len() <= self.tags_max {
+                return;
+            }
+            state.order.pop_front();
+            state.floor = state.floor.max(oldest.number);
+            if state.numbers.get(&oldest.tag) == Some(&oldest.number) {
+                state.numbers.remove(&oldest.tag);
+            }
+        }
+    }
+
+    // Every change is complete when the lock is given back.
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn compare(&self, shared: Position) -> ClockState {
+        let known = self.position;
+        if shared.epoch != known.epoch || shared.number < known.number {
+            ClockState::Replaced
+        } else if shared.number > known.number {
+            ClockState::Behind
+        } else if shared.nonce != known.nonce {
+            ClockState::Replaced
+        } else {
+            ClockState::Current
+        }
+    }
+
+    fn mark(&mut self, number: u64, tags: &[Tag], at: Timestamp) {
+        for tag in tags {
+            let known = self.numbers.entry(*tag).or_insert(0);
+            *known = number.max(*known);
+            let tag = *tag;
+            self.order.push_back(Mark { tag, number, at });
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Responses and entities of subgraphs, kept across requests.
+//!
+//! Three rules decide everything here. A key holds everything that leaves for a subgraph, and only the answer or the
+//! operator narrows it. An entry carries the number of a logical clock that was read before its request was sent, so an
+//! invalidation is one number, and a slow writer cannot bring back what was invalidated. What does not help in time is
+//! left out: no part of the cache can fail a request that could be answered without it.
+//!
+//! Knows nothing of plans, of HTTP connections or of Redis: the caller brings requests, answers and the time.
+//!
+//! Reading order: [`key`] and [`vary`] (what is equal), [`directives`], [`freshness`] and [`storing`] (what is kept, for
+//! whom, how long), [`tag`] and [`clock`] (what is invalid), [`entry`] and [`memory`], [`flight`] and [`refresh`] (who asks
+//! again), [`remote`], [`writer`], and [`cache`], which brings all of it together.
+
+pub mod breaker;
+pub mod cache;
+pub mod canonical;
+pub mod clock;
+pub mod codec;
+#[cfg(test)]
+mod crossings;
+pub mod directives;
+pub mod entry;
+pub mod flight;
+pub mod freshness;
+pub mod key;
+pub mod memory;
+pub mod refresh;
+pub mod remote;
+mod remote_lookup;
+mod siphash;
+pub mod status;
+pub mod storing;
+pub mod structured;
+pub mod tag;
+pub mod timestamp;
+pub mod vary;
+pub mod writer;
+
+pub use breaker::Breaker;
+pub use cache::{CacheOptions, Found, Lookup, LostPolicy, Refresh, ResponseCache, Write};
+pub use canonical::canonical;
+pub use clock::{ClockStamp, ClockState, Invalidation, InvalidationList, Position};
+pub use directives::Directives;
+pub use entry::{Entry, EntryKind};
+pub use flight::{FlightOutcome, FlightRole, Flights, Leader, Waiter};
+pub use freshness::{Exchange, Lifetime, LifetimePolicy, Use, Validators};
+pub use key::{CallerKey, Content, Key, KeyMaker, KeyParts, KeySecret, SentHeaders};
+pub use memory::{MemoryLimits, MemoryTier};
+pub use remote::{
+    Changes, Fetched, Remote, RemoteError, RemoteFuture, RemoteLimits, RemoteTier, RemoteUse,
+    RemoteWrite,
+};
+pub use status::{CacheStatus, ForwardReason};
+pub use storing::{Answer, CREDENTIALS, Storable, StoringPolicy, StoringRefusal, decide};
+pub use tag::{Tag, TagName};
+pub use timestamp::Timestamp;
+pub use vary::{Scope, Vary, VaryRecord};
+pub use writer::WriteQueue;

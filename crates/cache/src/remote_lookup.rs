@@ -1,0 +1,211 @@
+//! Look-ups in the remote tier, and following its clock.
+
+use bytes::Bytes;
+
+use crate::{
+    CallerKey, Changes, ClockState, Found, Invalidation, Key, Lookup, LostPolicy, Position, Remote,
+    RemoteError, RemoteUse, ResponseCache, Tag, Timestamp, Use, VaryRecord,
+    codec::{read_entry, read_record},
+};
+
+impl ResponseCache {
+    /// Looks for what was asked, in memory and then in the remote tier, for which it waits no longer than
+    /// [`RemoteLimits::fetch`](crate::RemoteLimits::fetch). What fails there is missing.
+    pub async fn look_up(
+        &self,
+        firsts: &[Key],
+        caller: &CallerKey<'_>,
+        now: Timestamp,
+    ) -> Vec<Lookup> {
+        let look = |first: &Key| self.look_up_in_memory(*first, caller, now);
+        let mut lookups: Vec<Lookup> = firsts.iter().map(look).collect();
+        let Some(remote) = &self.remote else {
+            return lookups;
+        };
+        if !self.list.is_behind() && lookups.iter().all(is_fresh) {
+            return lookups;
+        }
+        let fetched = self.fetch_missing(remote, &mut lookups, caller, now);
+        let done = remote.call(RemoteUse::Fetch, fetched).await;
+        if done.is_err() && self.options.on_lost == LostPolicy::Serve {
+            // Memory is not asked whether it is behind: what it knows is better than nothing.
+            for lookup in lookups.iter_mut().filter(|lookup| lookup.found.is_none()) {
+                let entry = self.memory.entry(&lookup.second);
+                lookup.found = entry.and_then(|entry| self.judge(entry, &lookup.second, now));
+            }
+        }
+        lookups
+    }
+
+    /// Asks where the shared clock stands, and reads what was missed. A background task does so while invalidations are not
+    /// announced.
+    pub async fn follow_clock(&self, now: Timestamp) -> Result<(), RemoteError> {
+        let Some(remote) = &self.remote else {
+            return Ok(());
+        };
+        let followed = async {
+            let fetched = remote.tier.fetch(&[]).await?;
+            self.follow(remote, fetched.position, now).await
+        };
+        remote.call(RemoteUse::Invalidate, followed).await
+    }
+
+    /// Invalidates entries of all processes. Where the remote tier cannot be reached, this fails, and nothing is invalid.
+    pub async fn invalidate(
+        &self,
+        tags: &[Tag],
+        nonce: u64,
+        now: Timestamp,
+    ) -> Result<Position, RemoteError> {
+        let Some(remote) = &self.remote else {
+            return Ok(self.invalidate_locally(tags, now));
+        };
+        let invalidated = async {
+            let position = remote.tier.invalidate(tags, nonce).await?;
+            let tags = tags.to_vec();
+            self.list.apply(&Invalidation { position, tags }, now);
+            self.follow(remote, position, now).await?;
+            Ok(position)
+        };
+        remote.call(RemoteUse::Invalidate, invalidated).await
+    }
+
+    /// Asks for what is missing: entries and records in one round, and in a second one those entries whose key depends on
+    /// a record that was not known here.
+    async fn fetch_missing(
+        &self,
+        remote: &Remote,
+        lookups: &mut [Lookup],
+        caller: &CallerKey<'_>,
+        now: Timestamp,
+    ) -> Result<(), RemoteError> {
+        let missing: Vec<usize> = (0..lookups.len())
+            .filter(|at| !is_fresh(&lookups[*at]))
+            .collect();
+        let entries = missing.iter().map(|at| lookups[*at].second);
+        let records = missing.iter().map(|at| lookups[*at].first);
+        let keys: Vec<Key> = entries.chain(records).collect();
+        let fetched = remote.tier.fetch(&keys).await?;
+        self.follow(remote, fetched.position, now).await?;
+        let (entries, records) = fetched
+            .values
+            .split_at(missing.len().min(fetched.values.len()));
+        let mut moved = Vec::new();
+        for (at, record) in missing.iter().zip(records) {
+            let lookup = &mut lookups[*at];
+            if let Some(record) = record.as_deref().and_then(read_record)
+                && now < record.until
+            {
+                let second = self.take_record(lookup.first, record, caller, now);
+                if second != lookup.second {
+                    lookup.second = second;
+                    moved.push(*at);
+                }
+            }
+        }
+        for (at, entry) in missing.iter().zip(entries) {
+            if !moved.contains(at) {
+                self.take_entry(&mut lookups[*at], entry.as_ref(), now);
+            }
+        }
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<Key> = moved.iter().map(|at| lookups[*at].second).collect();
+        let fetched = remote.tier.fetch(&keys).await?;
+        self.follow(remote, fetched.position, now).await?;
+        for (at, entry) in moved.iter().zip(&fetched.values) {
+            self.take_entry(&mut lookups[*at], entry.as_ref(), now);
+        }
+        Ok(())
+    }
+
+    /// Takes over a record of another process; gives the second key that follows.
+    fn take_record(
+        &self,
+        first: Key,
+        record: VaryRecord,
+        caller: &CallerKey<'_>,
+        now: Timestamp,
+    ) -> Key {
+        let known = self.record(first, now);
+        let record = match &known {
+            Some(known) => known.and(&record),
+            None => record,
+        };
+        if known.is_none_or(|known| !known.says_what(&record)) {
+            // Without room it is asked for again.
+            let _ = self.memory.insert_record(first, record.clone(), None);
+        }
+        self.keys.second(first, &record, caller)
+    }
+
+    /// Takes over an entry of another process, if it is good, and better than what was found here.
+    fn take_entry(&self, lookup: &mut Lookup, bytes: Option<&Bytes>, now: Timestamp) {
+        // What was found before may have been invalidated meanwhile.
+        let known = lookup.found.take();
+        let local = known.map(|found| found.entry);
+        let local = local.or_else(|| self.memory.entry(&lookup.second));
+        lookup.found = local.and_then(|entry| self.judge(entry, &lookup.second, now));
+        let Some(entry) = bytes.and_then(|bytes| read_entry(bytes)) else {
+            return;
+        };
+        let made_at = entry.lifetime.made_at;
+        let is_older = |found: &Found| found.entry.lifetime.made_at >= made_at;
+        if lookup.found.as_ref().is_some_and(is_older) {
+            return;
+        }
+        if let Some(found) = self.judge(entry.into(), &lookup.second, now) {
+            // Without room it is asked for again.
+            let _ = self.memory.insert(lookup.second, found.entry.clone(), None);
+            lookup.found = Some(found);
+        }
+    }
+
+    /// Learns what was invalidated up to a position of the shared clock.
+    async fn follow(
+        &self,
+        remote: &Remote,
+        shared: Position,
+        now: Timestamp,
+    ) -> Result<(), RemoteError> {
+        match self.list.observe(shared) {
+            ClockState::Current => {}
+            ClockState::Replaced => self.begin_epoch(remote, shared).await?,
+            ClockState::Behind => match remote.tier.changes_since(self.list.position()).await? {
+                Changes::Since(changes) => {
+                    for invalidation in &changes {
+                        self.list.apply(invalidation, now);
+                    }
+                }
+                Changes::Forgotten(position) => self.list.begin_epoch(position),
+                Changes::Replaced(position) => self.begin_epoch(remote, position).await?,
+            },
+        }
+        self.note_contact(now);
+        Ok(())
+    }
+
+    /// Begins with a clock that lost its memory. One that counts on from an older state gives numbers a second time, so all
+    /// processes must begin with another epoch.
+    async fn begin_epoch(&self, remote: &Remote, shared: Position) -> Result<(), RemoteError> {
+        let known = self.list.position();
+        let position = if shared.epoch == known.epoch {
+            remote.tier.begin_epoch(shared.epoch).await?
+        } else {
+            shared
+        };
+        if known != Position::default() {
+            tracing::warn!(
+                "the clock of the remote cache was lost or went back; all entries are invalid"
+            );
+        }
+        self.list.begin_epoch(position);
+        Ok(())
+    }
+}
+
+fn is_fresh(lookup: &Lookup) -> bool {
+    let found = lookup.found.as_ref();
+    found.is_some_and(|found| found.usability == Use::Fresh)
+}
