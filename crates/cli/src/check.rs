@@ -84,6 +84,12 @@ pub(crate) fn read_checks(path: Option<&Path>) -> Result<Checks> {
         None => return Ok(Checks::default()),
     };
     let text = read_text(path, "file of checks", Pipes::Read).map_err(inputs::refused)?;
+    if load::says_nothing(&text) {
+        return Err(terminal::error(
+            format_args!("the file of checks `{}` is empty", path.display()),
+            "write its waivers, contracts and lint rules, or leave the file out",
+        ));
+    }
     let (sources, id) = load::source(path, &text);
     checks::load(id, &text, expansion()).map_err(|errors| {
         load::render(

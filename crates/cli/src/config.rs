@@ -225,13 +225,20 @@ fn migrate(file: &Path, from: Option<Format>) -> Result<Migration> {
     };
     let text = load::read(file, "configuration", "check the path")?;
     let (sources, id) = load::source(file, &text);
-    ogive_migrate::migrate(id, &text, format).map_err(|errors| {
+    let migration = ogive_migrate::migrate(id, &text, format).map_err(|errors| {
         load::render(
             errors,
             &sources,
             "correct the file, or name its product with `--from`",
         )
-    })
+    })?;
+    if migration.report.iter().all(|row| row.from.is_empty()) {
+        return Err(terminal::error(
+            format_args!("`{}` has no keys to migrate", file.display()),
+            "check that the file was written completely; without a file, start with `ogive config defaults`",
+        ));
+    }
+    Ok(migration)
 }
 
 fn write_out(migration: &Migration, output: Option<&Path>) -> Result<()> {

@@ -5,7 +5,10 @@
 //! there may be one of that name only. Expressions between definitions (`${Fragment}`) therefore need not be understood;
 //! those within definitions cannot be, and are said to be there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use ogive_base::{Diagnostic, SourceId, Sources, Span};
 use ogive_syntax::{
@@ -92,6 +95,17 @@ pub struct Extraction {
 }
 
 impl Extraction {
+    /// Whether a file at or below a path holds an operation or a fragment.
+    pub fn holds(&self, path: &Path) -> bool {
+        self.parts.iter().any(|part| {
+            let document = &part.document;
+            let has_any =
+                document.operations().next().is_some() || document.fragments().next().is_some();
+            let source = self.sources.get(part.source);
+            has_any && source.is_some_and(|source| Path::new(&*source.name).starts_with(path))
+        })
+    }
+
     /// Where a byte of what is written of an operation is: which file, and where in it.
     pub fn place(&self, operation: &FoundOperation, at: u32) -> (SourceId, u32) {
         let after = operation

@@ -106,8 +106,16 @@ impl Usage {
             }
         }
         usage.extracted(collector, schema)?;
-        let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
-        usage.not_empty(&paths.join("`, `"))
+        match paths.iter().find(|path| !usage.holds(path)) {
+            Some(empty) => Err(no_operations(&empty.display().to_string())),
+            None => usage.not_empty("the files"),
+        }
+    }
+
+    /// Whether anything was found at or below a path: an operation, or a fragment of one that is elsewhere.
+    fn holds(&self, path: &Path) -> bool {
+        let mut places = self.operations.iter().map(|used| Path::new(&used.place));
+        self.extraction.holds(path) || places.any(|place| place.starts_with(path))
     }
 
     /// Reads a text that is a manifest if it is JSON, else a document.
@@ -168,10 +176,7 @@ impl Usage {
         if !self.operations.is_empty() {
             return Ok(self);
         }
-        Err(invalid(
-            format!("`{place}` holds no operations"),
-            "name a folder with documents, a manifest of persisted queries, or what a gateway has counted",
-        ))
+        Err(no_operations(place))
     }
 
     /// Adds the operations of files.
@@ -322,6 +327,13 @@ fn parsed(text: &str, place: &str) -> Result<Document, Refused> {
     error.help = error.help.or(Some("correct the document".into()));
     refused.diagnostics.push(error);
     Err(refused)
+}
+
+fn no_operations(place: &str) -> Refused {
+    invalid(
+        format!("`{place}` holds no operations"),
+        "name a folder with documents, a manifest of persisted queries, or what a gateway has counted",
+    )
 }
 
 fn is_json(path: &Path) -> bool {

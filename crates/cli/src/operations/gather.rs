@@ -86,12 +86,13 @@ pub(super) fn gather(input: &InputArguments) -> Result<Gathered> {
     for path in manifests {
         gathered.add_manifest(path, input)?;
     }
-    if gathered.operations.is_empty() {
-        let paths: Vec<String> = input
-            .paths
-            .iter()
-            .map(|p| p.display().to_string())
-            .collect();
+    let has_none = gathered.operations.is_empty();
+    let empty = input
+        .paths
+        .iter()
+        .filter(|path| has_none || !gathered.holds(path));
+    let paths: Vec<String> = empty.map(|path| path.display().to_string()).collect();
+    if !paths.is_empty() {
         return Err(terminal::error(
             format_args!("no operations in `{}`", paths.join("`, `")),
             "name folders with source files; other functions than gql and graphql are named with `--tag`",
@@ -101,6 +102,17 @@ pub(super) fn gather(input: &InputArguments) -> Result<Gathered> {
 }
 
 impl Gathered {
+    /// Whether anything was found at or below a path: an operation, or a fragment of one that is elsewhere.
+    fn holds(&self, path: &Path) -> bool {
+        let manifest = format!("{} ", path.display());
+        let mut listed = self
+            .operations
+            .iter()
+            .filter(|operation| operation.found.is_none());
+        self.extraction.holds(path)
+            || listed.any(|operation| operation.place.starts_with(&manifest))
+    }
+
     fn shown(&self, source: SourceId, at: u32) -> String {
         let Some(source) = self.extraction.sources.get(source) else {
             return String::new();

@@ -440,6 +440,47 @@ fn a_check_reads_operations_as_the_other_commands_do() {
     let (code, _, stderr) = check(&[&empty.to_string_lossy()]);
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stderr.contains("holds no operations"), "{stderr}");
+    // Each of several places is there for its operations; fragments alone are a part of those of another.
+    let full = fresh("check-some-operations");
+    fs::write(full.join("a.graphql"), "query A { ...F }").unwrap();
+    let fragments = fresh("check-fragments-alone");
+    fs::write(
+        fragments.join("f.graphql"),
+        "fragment F on Query { me { name } }",
+    )
+    .unwrap();
+    let (full, fragments, empty) = (
+        full.to_string_lossy(),
+        fragments.to_string_lossy(),
+        empty.to_string_lossy(),
+    );
+    assert_eq!(check(&[&full, "--operations", &fragments]).0, Some(0));
+    let (code, _, stderr) = check(&[&full, "--operations", &fragments, "--operations", &empty]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(
+        stderr.contains(&format!("`{empty}` holds no operations")),
+        "{stderr}"
+    );
+}
+
+/// Contracts may have been in it.
+#[test]
+fn a_file_of_checks_that_is_empty_is_refused() {
+    let (before, after) = before_and_after(
+        "check-empty-checks",
+        "type Query { a: Int }",
+        "type Query { a: Int }",
+    );
+    let folder = fresh("check-empty-checks-files");
+    for (text, status) in [("", 1), ("\n# later\n", 1), ("waivers: []\n", 0)] {
+        let checks = folder.join("checks.yaml");
+        fs::write(&checks, text).unwrap();
+        let checks = checks.to_string_lossy();
+        let (code, out, err) = run(&["check", &after, "--baseline", &before, "--checks", &checks]);
+        assert_eq!(code, Some(status), "{text}: {out}{err}");
+        let (code, out, err) = run(&["lint", &after, "--checks", &checks]);
+        assert_eq!(code, Some(status), "{text}: {out}{err}");
+    }
 }
 
 #[test]

@@ -109,6 +109,22 @@ fn the_report_can_be_json_and_nothing_is_replaced() {
     assert!(err.contains("does not exist yet"), "{err}");
 }
 
+/// A file that was not written completely is nothing to migrate: its result would be the defaults, which let everybody in.
+#[test]
+fn a_configuration_without_keys_is_refused() {
+    for (usual, text) in [
+        ("router.yaml", ""),
+        ("router.config.yaml", "# later\n"),
+        ("grafbase.toml", "\n"),
+        ("config.yaml", "{}"),
+    ] {
+        let from = file(usual, text.to_owned());
+        let (code, out, err) = run(&["config", "migrate", &from]);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{usual}: {err}");
+        assert!(err.contains("has no keys to migrate"), "{err}");
+    }
+}
+
 /// What is not there is named, as it may be where the gateway is served; what is there has to be usable.
 #[test]
 fn what_a_result_names_is_looked_at() {

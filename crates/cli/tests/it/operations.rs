@@ -148,6 +148,13 @@ fn what_cannot_be_known_before_is_an_error_with_its_place() {
     let (code, _, stderr) = run(&["operations", "extract", &empty]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("no operations"), "{stderr}");
+    // Of several places each is there for its operations.
+    let (code, _, stderr) = run(&["operations", "extract", &app(), &empty]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(
+        stderr.contains(&format!("no operations in `{empty}`")),
+        "{stderr}"
+    );
 }
 
 #[test]
