@@ -75,7 +75,11 @@ pub fn prepare_hit(graph: Graph) -> Result<Box<dyn Fn() -> Result<()>>> {
 pub fn end_to_end_scripted(graph: Graph, script: &str) -> Result<Box<dyn Fn() -> Result<()>>> {
     let folder = Folder::new("scripts")?;
     fs::write(folder.0.join("main.rhai"), script)?;
-    let yaml = format!("rhai: {{ scripts: '{}' }}\n", folder.0.display());
+    // Under callgrind, or on a busy machine, a call may take longer than it usually may.
+    let yaml = format!(
+        "rhai: {{ scripts: '{}', limits: {{ timeout: 60s }} }}\n",
+        folder.0.display()
+    );
     end_to_end(graph, &yaml)
 }
 
@@ -171,9 +175,15 @@ impl Client {
     }
     async fn ask(&mut self) -> Result<()> {
         self.stream.write_all(&self.request).await?;
-        let mut answer = vec![0; self.answer.len()];
-        self.stream.read_exact(&mut answer).await?;
-        ensure!(answer == self.answer, "another answer than before");
+        let mut answer = Vec::with_capacity(self.answer.len());
+        while answer.len() < self.answer.len() {
+            ensure!(self.stream.read_buf(&mut answer).await? > 0, "no answer");
+            // Another answer may be shorter: nothing comes behind it.
+            ensure!(
+                self.answer.starts_with(&answer),
+                "another answer than before"
+            );
+        }
         Ok(())
     }
 }
