@@ -42,7 +42,7 @@ impl Lane {
 fn run(root: &PathBuf, name: String, command: String) -> Done {
     let start = Instant::now();
     let ended = Command::new("sh")
-        .args(["-c", "exec nice -n 10 \"$@\" 2>&1", "sh"])
+        .args(["-c", "exec nice -n 5 \"$@\" 2>&1", "sh"])
         .args(command.split(' '))
         .current_dir(root)
         .stdin(Stdio::null())
