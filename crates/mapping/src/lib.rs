@@ -8,7 +8,7 @@
 //! no method touches are copied byte for byte; values that are not read are not parsed; no value can change the host, the
 //! number of path segments or parameters of a URL, or the lines of a header.
 //!
-//! Reading order: [`ast`] (what a mapping says), [`parse`], [`compile`] (checks, and the program), [`run`], [`template`]
+//! Reading order: [`ast`] (what a mapping says), [`mod@parse`], [`mod@compile`] (checks, and the program), [`run`], [`template`]
 //! (URLs and headers), [`connectors`] (`@source` and `@connect` of a schema document).
 
 pub mod ast;

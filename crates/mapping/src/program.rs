@@ -17,7 +17,7 @@ define_id! {
     pub(crate) struct NodeId;
 }
 
-/// A compiled mapping. Made by [`compile`](crate::compile), run by [`Program::run`].
+/// A compiled mapping. Made by [`crate::compile()`], run by [`Program::run`].
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) origin: Origin,

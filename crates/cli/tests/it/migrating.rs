@@ -118,7 +118,7 @@ fn a_configuration_without_keys_is_refused() {
         ("grafbase.toml", "\n"),
         ("config.yaml", "{}"),
     ] {
-        let from = file(usual, text.to_owned());
+        let from = file(usual, text);
         let (code, out, err) = run(&["config", "migrate", &from]);
         assert_eq!((code, out.as_str()), (Some(1), ""), "{usual}: {err}");
         assert!(err.contains("has no keys to migrate"), "{err}");

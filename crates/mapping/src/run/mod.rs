@@ -4,7 +4,7 @@
 //!    as slots. Everything else is skipped, not parsed.
 //! 2. [`eval`] walks the program; [`key`] follows keys; methods are in [`lists`], [`logic`], [`numbers`], [`objects`],
 //!    [`texts`].
-//! 3. [`write`] writes the result; what no method touched is copied byte for byte.
+//! 3. [`mod@write`] writes the result; what no method touched is copied byte for byte.
 //!
 //! Every step costs fuel, and all memory is counted. What goes wrong with data is a [`Problem`], and the value is missing;
 //! what goes beyond a limit, and a body that is no JSON, is a [`Failure`] of the whole run.

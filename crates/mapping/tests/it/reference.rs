@@ -262,7 +262,7 @@ fn key(of: Value, name: &str) -> Maybe {
 /// Methods whose arguments are values.
 fn strict(name: &str, arguments: &[Value], of: Value) -> Maybe {
     let first = arguments.first();
-    let index = |at: usize| arguments.get(at).map(|value| as_index(value));
+    let index = |at: usize| arguments.get(at).map(as_index);
     Some(match (name, of) {
         ("echo", _) => first?.clone(),
         ("first", Value::Array(items)) => items.first()?.clone(),

@@ -166,8 +166,11 @@ fn hostile(rng: &mut Rng) -> String {
     (0..rng.below(6)).map(|_| *rng.pick(&HOSTILE)).collect()
 }
 
+/// A parameter of a query, which may have no value.
+type Parameter = (String, Option<String>);
+
 /// The parts of a URL as a receiver takes it apart: host, segments, parameters.
-fn taken_apart(url: &str) -> (String, Vec<String>, Vec<(String, Option<String>)>) {
+fn taken_apart(url: &str) -> (String, Vec<String>, Vec<Parameter>) {
     let rest = url.strip_prefix("https://").unwrap();
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, rest) = rest.split_at(end);

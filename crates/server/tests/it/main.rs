@@ -72,10 +72,12 @@ impl Running {
     where
         F: Fn(&Parts) -> Response<ResponseBody> + Send + Sync + 'static,
     {
-        let mut options = ServeOptions::default();
-        options.workers = NonZeroUsize::MIN;
-        options.drain_idle_timeout = Duration::ZERO;
-        options.drain_timeout = Duration::from_secs(60);
+        let mut options = ServeOptions {
+            workers: NonZeroUsize::MIN,
+            drain_idle_timeout: Duration::ZERO,
+            drain_timeout: Duration::from_secs(60),
+            ..ServeOptions::default()
+        };
         configure(&mut options);
         let (stop, stopped) = oneshot::channel();
         let (told, address) = mpsc::channel();

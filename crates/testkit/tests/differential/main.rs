@@ -16,7 +16,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
-        Mutex,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     thread,
@@ -97,7 +97,10 @@ fn gateway_equals_monolith() {
             scope.spawn(|| run.work());
         }
     });
-    let found = run.found.into_inner().unwrap();
+    let found = run
+        .found
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     println!("{}", found.coverage);
     for report in found.failures.values() {
         println!("{report}");
@@ -134,10 +137,15 @@ struct Found {
 }
 
 impl Run {
+    fn found(&self) -> MutexGuard<'_, Found> {
+        // A worker that panics ends the test.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn work(&self) {
         loop {
             let g = self.next.fetch_add(1, Ordering::Relaxed);
-            let stop = self.keep == 1 && !self.found.lock().unwrap().failures.is_empty();
+            let stop = self.keep == 1 && !self.found().failures.is_empty();
             if stop || g >= self.operations.div_ceil(PER_GRAPH) {
                 return;
             }
@@ -161,7 +169,7 @@ impl Run {
             Ok(bench) => bench,
             // Composition asks for more than the data of a generated graph needs, as the reference does.
             Err(e) if e.contains("SATISFIABILITY_ERROR") => {
-                self.found.lock().unwrap().coverage.unsatisfiable += 1;
+                self.found().coverage.unsatisfiable += 1;
                 return;
             }
             Err(e) => {
@@ -173,18 +181,18 @@ impl Run {
                 });
             }
         };
-        self.found.lock().unwrap().coverage.graph(&model);
+        self.found().coverage.graph(&model);
         for i in 0..PER_GRAPH.min(self.operations - g * PER_GRAPH) {
             let op = ops::generate::generate(&model, mix(seed ^ i), &OpOptions::default());
             // Composition sorts what introspection lists.
             if setup.is_composed && features(&model, &op).contains("introspection") {
                 continue;
             }
-            self.found.lock().unwrap().coverage.operation(&model, &op);
+            self.found().coverage.operation(&model, &op);
             let in_all = (g + i).is_multiple_of(self.modes_every);
             match guarded(&bench, &op, i, in_all) {
                 Ok((answer, lost)) => {
-                    let mut found = self.found.lock().unwrap();
+                    let mut found = self.found();
                     found.coverage.answer(&model, &op, &answer, lost);
                 }
                 Err(mismatch) => self.fail(mismatch.kind.clone(), || {
@@ -197,7 +205,7 @@ impl Run {
     /// Counts a failure, and reports the first of its kind while fewer than `keep` are reported.
     fn fail(&self, kind: String, report: impl FnOnce() -> String) {
         {
-            let mut found = self.found.lock().unwrap();
+            let mut found = self.found();
             *found.counts.entry(kind.clone()).or_default() += 1;
             if found.failures.len() >= self.keep || found.failures.contains_key(&kind) {
                 return;
@@ -206,7 +214,7 @@ impl Run {
         }
         // Shrinking takes long.
         let report = report();
-        self.found.lock().unwrap().failures.insert(kind, report);
+        self.found().failures.insert(kind, report);
     }
 }
 
