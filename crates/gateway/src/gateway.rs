@@ -206,6 +206,7 @@ impl Gateway {
             ..self.process()
         };
         let mut shared = self.serving.into_inner();
+        // Only methods that borrow the gateway share it, and this one owns the gateway.
         let serving = Arc::get_mut(&mut shared).expect("nothing is served yet");
         let (state, options) = (&serving.state, &serving.options);
         process.offload.set_waiting_max(options.waiting_max);
