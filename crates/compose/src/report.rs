@@ -20,6 +20,16 @@ pub struct Place {
     pub span: Span,
 }
 
+/// Why a field set or a selection is rejected: the part of a message behind the name of what is rejected.
+#[derive(Debug)]
+pub(crate) struct Problem(pub(crate) String);
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Report {

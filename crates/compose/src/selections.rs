@@ -7,7 +7,7 @@ use crate::{
     codes,
     fields::Item,
     merge::{FieldRow, InputRow, MFieldId, MTypeId, Merged, NONE, Ref},
-    report::{Report, quoted},
+    report::{Problem, Report, quoted},
     subgraph::Subgraph,
 };
 
@@ -64,7 +64,7 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     /// What is wrong with a selection, if anything.
-    fn items(&self, items: &[Item]) -> Result<(), String> {
+    fn items(&self, items: &[Item]) -> Result<(), Problem> {
         for item in items {
             match item {
                 Item::Field {
@@ -88,16 +88,16 @@ impl Checker<'_> {
     }
 
     /// A context has a value for every type of object that sets it.
-    fn all_types(&self, setter: TypeId, items: &[Item]) -> Result<(), String> {
+    fn all_types(&self, setter: TypeId, items: &[Item]) -> Result<(), Problem> {
         let Some(setter) = self.merged.of(self.sub, setter) else {
             return Ok(());
         };
         let mut objects = self.merged.types[setter].possible.iter().map(MTypeId);
         match objects.find(|object| !self.selects_from(*object, items)) {
-            Some(object) => Err(format!(
+            Some(object) => Err(Problem(format!(
                 "it selects nothing of `{}`, which sets the context",
                 self.merged.type_name(object)
-            )),
+            ))),
             None => Ok(()),
         }
     }
@@ -114,7 +114,7 @@ impl Checker<'_> {
     }
 
     /// Type conditions of the selection of a field are about types that its objects have in some subgraph.
-    fn conditions(&self, ty: MTypeId, items: &[Item]) -> Result<(), String> {
+    fn conditions(&self, ty: MTypeId, items: &[Item]) -> Result<(), Problem> {
         let conditions = items.iter().filter_map(|item| match item {
             Item::On { ty, .. } => self.merged.of(self.sub, *ty),
             Item::Field { .. } => None,
@@ -123,17 +123,17 @@ impl Checker<'_> {
         for condition in conditions {
             let possible = &self.merged.types[condition].possible;
             if row.kind.is_abstract() && !row.possible.intersects(possible) {
-                return Err(format!(
+                return Err(Problem(format!(
                     "a `{}` is never a `{}`",
                     self.merged.type_name(ty),
                     self.merged.type_name(condition)
-                ));
+                )));
             }
         }
         Ok(())
     }
 
-    fn arguments(&self, field: MFieldId, args: &[(Box<str>, ConstValue)]) -> Result<(), String> {
+    fn arguments(&self, field: MFieldId, args: &[(Box<str>, ConstValue)]) -> Result<(), Problem> {
         let row = &self.merged.fields[field];
         let about = self.merged.coordinate(field);
         for (name, value) in args {
@@ -143,15 +143,15 @@ impl Checker<'_> {
                 .find(|a| self.merged.name(a.name) == &**name)
             else {
                 let lacking = quoted(self.without(row, name));
-                return Err(format!(
+                return Err(Problem(format!(
                     "`{about}` has no argument `{name}` in subgraph {lacking}"
-                ));
+                )));
             };
             if !self.fits(value, arg.ty) {
                 let ty = self.merged.display(arg.ty);
-                return Err(format!(
+                return Err(Problem(format!(
                     "`{value}` is no `{ty}` for argument `{name}` of `{about}`"
-                ));
+                )));
             }
         }
         let is_missing = |arg: &&InputRow| {
@@ -159,10 +159,10 @@ impl Checker<'_> {
             is_required(arg) && !args.iter().any(|(given, _)| **given == *name)
         };
         match row.args.iter().find(is_missing) {
-            Some(arg) => Err(format!(
+            Some(arg) => Err(Problem(format!(
                 "`{about}` needs its argument `{}`",
                 self.merged.name(arg.name)
-            )),
+            ))),
             None => Ok(()),
         }
     }

@@ -5,7 +5,7 @@ use ogive_schema::{FieldId, TypeId, TypeKind};
 use crate::{
     codes,
     fields::Item,
-    report::{Place, Report},
+    report::{Place, Problem, Report},
     spec::Word,
     subgraph::{ContextArg, Subgraph},
 };
@@ -110,17 +110,14 @@ fn argument(sub: &Subgraph, ty: TypeId, field: FieldId, arg: &ContextArg, report
 }
 
 /// Whether the selection of an argument brings one value of the argument's type, whichever type sets the context.
-fn selection(sub: &Subgraph, setters: &[TypeId], arg: &ContextArg) -> Result<(), String> {
+fn selection(sub: &Subgraph, setters: &[TypeId], arg: &ContextArg) -> Result<(), Problem> {
     let name = |ty: TypeId| sub.schema.type_name(ty);
     let mut used: Vec<TypeId> = Vec::new();
     let mut items = Vec::new();
     for setter in setters {
-        items = sub.selected_of(arg, *setter).map_err(|problem| {
-            format!(
-                "cannot select from `{}`: {}",
-                name(*setter),
-                problem.message
-            )
+        items = sub.selected_of(arg, *setter).map_err(|invalid| {
+            let name = name(*setter);
+            Problem(format!("cannot select from `{name}`: {}", invalid.message))
         })?;
         if !is_typed(arg) {
             one_value(sub, &items, arg)?;
@@ -130,30 +127,30 @@ fn selection(sub: &Subgraph, setters: &[TypeId], arg: &ContextArg) -> Result<(),
         let before = used.len();
         used.extend(conditions(&items).filter(|ty| possible.contains(ty.0)));
         if before == used.len() {
-            return Err(format!(
+            return Err(Problem(format!(
                 "selects nothing of `{}`, which sets the context",
                 name(*setter)
-            ));
+            )));
         }
     }
     for (n, item) in items.iter().enumerate().filter(|_| is_typed(arg)) {
         let Item::On { ty, sub: inner } = item else {
-            return Err("selects fields beside type conditions".into());
+            return Err(Problem("selects fields beside type conditions".into()));
         };
         if sub.schema.types[*ty].kind != TypeKind::Object {
-            return Err(format!(
+            return Err(Problem(format!(
                 "selects from `{}`, which is no object type",
                 name(*ty)
-            ));
+            )));
         }
         if !used.contains(ty) {
-            return Err(format!(
+            return Err(Problem(format!(
                 "selects from `{}`, which does not set the context",
                 name(*ty)
-            ));
+            )));
         }
         if conditions(&items[..n]).any(|before| before == *ty) {
-            return Err(format!("selects from `{}` twice", name(*ty)));
+            return Err(Problem(format!("selects from `{}` twice", name(*ty))));
         }
         one_value(sub, inner, arg)?;
     }
@@ -174,7 +171,7 @@ fn conditions(items: &[Item]) -> impl Iterator<Item = TypeId> {
 
 /// Whether items select one field of each object on the way, and the last one is of the argument's type. Values may
 /// always be null: objects on the way can be, and subgraphs can fail.
-fn one_value(sub: &Subgraph, items: &[Item], arg: &ContextArg) -> Result<(), String> {
+fn one_value(sub: &Subgraph, items: &[Item], arg: &ContextArg) -> Result<(), Problem> {
     let wanted = sub.schema.inputs[arg.arg].ty;
     let mut items = items;
     let mut lists = 0usize;
@@ -185,7 +182,7 @@ fn one_value(sub: &Subgraph, items: &[Item], arg: &ContextArg) -> Result<(), Str
                 items = sub;
                 continue;
             }
-            _ => return Err("selects more than one value".into()),
+            _ => return Err(Problem("selects more than one value".into())),
         };
         let ty = match field {
             Some(field) => sub.schema.fields[field].ty,
@@ -210,9 +207,9 @@ fn one_value(sub: &Subgraph, items: &[Item], arg: &ContextArg) -> Result<(), Str
             sub.schema.type_name(ty.id),
             "]".repeat(lists)
         );
-        return Err(format!(
+        return Err(Problem(format!(
             "selects a value of type `{found}`, and the argument is of type `{}`",
             sub.schema.display_type(wanted)
-        ));
+        )));
     }
 }
