@@ -21,7 +21,7 @@ impl Drop for ReclaimableBytes {
 }
 
 impl MemoryBudget {
-    /// Has this give up memory that requests need.
+    /// Registers a cache that gives up memory when requests need it.
     pub fn reclaim_from(&self, holder: Weak<dyn Reclaim>) {
         let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
         holders.retain(|holder| holder.strong_count() > 0);
@@ -43,7 +43,7 @@ impl MemoryBudget {
     /// Has caches give up bytes; false if there are no caches.
     pub(crate) fn reclaim_from_holders(&self, bytes: usize) -> bool {
         let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not while the lock is held: what they drop may be the last of something.
+        // Without the lock: a cache may drop the last reference to an object that takes it.
         let holders: Vec<_> = holders.iter().filter_map(Weak::upgrade).collect();
         holders.iter().for_each(|holder| holder.reclaim(bytes));
         !holders.is_empty()

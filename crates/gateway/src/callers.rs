@@ -1,5 +1,5 @@
-//! Who asks, apart from the requests of the pipeline: for pages that are for known callers only, for connections and streams
-//! that stay open, and for whoever measures it.
+//! The caller of what does not pass the whole pipeline: pages for authenticated callers, connections and streams that stay
+//! open, and benchmarks of authentication.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Gateway {
-    /// Lets a request for a page in that is for known callers only. It costs as much as one for GraphQL.
+    /// Admits a request for a page that only authenticated callers may see. It counts like a request for GraphQL.
     pub(crate) async fn let_page_in(
         &self,
         serving: &Serving,

@@ -1,5 +1,5 @@
-//! What has to be known of the caller before a plan is executed: which policies hold ([`crate::policies`]), and what
-//! introspection shows. Comes after [`plan`](crate::plan), because the plan says what is asked for.
+//! The decisions about a caller that execution needs: which policies hold ([`crate::policies`]), and what introspection
+//! shows. This stage follows [`plan`](crate::plan), because the plan lists the policies and introspection fields.
 
 use std::sync::Arc;
 
@@ -32,6 +32,7 @@ impl Stage for Decide {
 }
 
 impl Decide {
+    /// Notes the decisions in the context. Rejects a caller that the plan needs to know and that is not authenticated.
     pub(crate) async fn run(
         &self,
         plan: &Plan,
@@ -59,7 +60,7 @@ impl Decide {
         let mut decided = None;
         if let Some(policies) = &self.policies {
             let requirements = match views {
-                // Those of the plan are among them.
+                // They include the requirements of the plan.
                 Some(views) => &views.requirements,
                 None => &plan.requirements,
             };
@@ -67,7 +68,7 @@ impl Decide {
                 .decide_for(requirements, plan.kind, context, offload)
                 .await?;
         }
-        // A coprocessor has decided some, for whoever asks.
+        // A coprocessor may have granted policies to this caller.
         let mut granted = context
             .coprocessor()
             .map_or_else(Vec::new, |told| told.policies());

@@ -1,4 +1,4 @@
-//! What a client reads of an answer, by the head of its request: before anything is counted.
+//! The media type of an answer, by the head of its request. Nothing is counted before a client accepts one.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// After how many seconds clients come back while there is no schema.
+/// Seconds after which clients retry while the gateway has no schema.
 const WAITING_SECONDS: u64 = 5;
 
 impl Gateway {
@@ -45,7 +45,7 @@ impl Gateway {
                 retry_after: Some(WAITING_SECONDS),
                 ..RequestError::http(
                     codes::SCHEMA_NOT_LOADED,
-                    "the gateway has no schema yet: come back in a moment",
+                    "the gateway has no schema yet: retry later",
                 )
             };
             return Err(Box::new(refused(context, &error, media)));
@@ -54,14 +54,14 @@ impl Gateway {
     }
 }
 
-/// The stream that a client asks for who reads nothing else.
+/// The stream of events for a client that accepts nothing else.
 #[cold]
 fn stream_only(options: &GatewayOptions, parts: &Parts) -> Option<Media> {
     options.subscription.as_ref()?;
     stream_media(&parts.headers).map(Media::Stream)
 }
 
-/// What a client gets that is answered as a whole though it reads answers in parts only: refusals.
+/// The media type of whole answers, such as rejections, for a client that accepts answers in parts only.
 #[cold]
 fn parts_only(options: &GatewayOptions, parts: &Parts) -> Option<Media> {
     incremental_media(&parts.headers, options.incremental?).map(|_| Media::Json)

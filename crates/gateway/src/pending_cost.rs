@@ -1,4 +1,4 @@
-//! What is settled when an answer is there: its cost, what was taken from rates for it, who used the operation.
+//! The accounts of an operation that are settled when its answer is complete: its cost, its charges to rates, its usage.
 
 use ogive_execute::incremental::IncrementalOutput;
 use ogive_telemetry::Telemetry;
@@ -9,7 +9,7 @@ use crate::{
     usage::UsedOperation,
 };
 
-/// What is known of the cost of an answer before it is there. Boxed: keeps the common future small.
+/// The accounts of an answer that is not complete yet. Boxed: keeps the common future small.
 pub(crate) struct PendingCost {
     pub(crate) cost: Option<OperationCost>,
     pub(crate) taken: TakenRates,
@@ -27,7 +27,7 @@ impl PendingCost {
         let taken = taken.unwrap_or_default();
         (!is_none).then(|| Box::new(PendingCost { cost, taken, used }))
     }
-    /// Settles an answer in parts, all of which have left.
+    /// Settles an answer in parts after its last part was sent.
     pub(crate) fn settle(
         self,
         telemetry: &Telemetry,

@@ -131,7 +131,7 @@ fn refused(refusal: Refusal) -> (Response<ResponseBody>, &'static str) {
         Refusal::Memory => no_memory(),
         Refusal::Connections => RequestError::http(
             codes::CONNECTIONS_LIMITED,
-            "too many connections: come back in a moment",
+            "too many connections: retry later",
         ),
     };
     let code = error.code().as_str();

@@ -330,7 +330,7 @@ impl Overload {
     }
 
     fn refusal(&self) -> RequestError {
-        let message = "the gateway is overloaded: come back in a moment";
+        let message = "the gateway is overloaded: retry later";
         RequestError {
             retry_after: Some(self.options.retry_after),
             ..RequestError::http(codes::REQUEST_OVERLOADED, message)

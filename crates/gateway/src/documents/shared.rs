@@ -68,8 +68,8 @@ impl ResolveDocument {
         }
     }
 
-    /// Looks for the document of an id or a hash, if others may know it and this process does not. Who does not find it, finds out as
-    /// if nothing were shared: the client then sends the document.
+    /// Looks for the document of an id or a hash elsewhere, if this process does not have it. If the document is nowhere, the
+    /// request is answered as without shared documents: the client then sends the document.
     pub(crate) fn find<'a>(
         &'a self,
         headers: &HeaderMap,

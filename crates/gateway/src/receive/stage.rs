@@ -58,7 +58,7 @@ impl Receive {
         }
     }
 
-    /// Who may not ask has nothing read.
+    /// Reads the body, unless the request fails the CSRF check or lacks a caller that the configuration requires.
     pub(crate) async fn run<B: RequestBody>(
         &self,
         context: RequestContext<'_>,

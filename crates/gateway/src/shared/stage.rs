@@ -1,5 +1,4 @@
-//! What a stage of the pipeline says of itself: for whoever composes the stages ([`crate::stages::Pipeline`]), and for people
-//! who want to see which ones a configuration has.
+//! The description of a stage, which `ogive config pipeline` prints. [`crate::stages::Pipeline`] composes the stages.
 
 /// A stage of the pipeline.
 pub(crate) trait Stage {
