@@ -4,7 +4,7 @@
 //! a value in a query part of one name or one value: all characters but the unreserved ones of RFC 3986 are
 //! percent-encoded. What encoding cannot express, a segment `.` or `..`, is an error.
 
-use ogive_base::{Diagnostic, Span};
+use ogive_base::{Diagnostic, Span, encode::percent_encode};
 
 use super::{
     INVALID_URL, RequestError,
@@ -18,6 +18,12 @@ use crate::{
     run::Inputs,
     version::Version,
 };
+
+/// Characters of a template that stand for themselves in a path (RFC 3986, 3.3), beside unreserved ones. `%` begins text
+/// that is encoded already.
+const KEPT_IN_PATH: &[u8] = b"!$&'()*+,;=:@%";
+/// The characters that stand for themselves in a query (RFC 3986, 3.4).
+const KEPT_IN_QUERY: &[u8] = b"!$&'()*+,;=:@%/?";
 
 /// A URL, or the end of one.
 #[derive(Clone, Debug)]
@@ -164,7 +170,7 @@ impl Reader<'_, '_> {
                 continue;
             }
             let mut pieces = Pieces::default();
-            self.push(segment, &mut pieces, is_path_character);
+            self.push(segment, &mut pieces, KEPT_IN_PATH);
             self.template.segments.push(pieces);
         }
         self.template.is_root = matches!(path, [only] if is(only, '/'));
@@ -172,11 +178,11 @@ impl Reader<'_, '_> {
             let mut read = Parameter::default();
             let equals = parameter.iter().position(|located| is(located, '='));
             if let Some(at) = equals {
-                self.push(&parameter[..at], &mut read.name, is_query_character);
+                self.push(&parameter[..at], &mut read.name, KEPT_IN_QUERY);
                 read.value = Some(Pieces::default());
-                self.push(&parameter[at + 1..], read.target(), is_query_character);
+                self.push(&parameter[at + 1..], read.target(), KEPT_IN_QUERY);
             } else {
-                self.push(parameter, read.target(), is_query_character);
+                self.push(parameter, read.target(), KEPT_IN_QUERY);
             }
             if !read.is_empty() {
                 self.template.parameters.push(read);
@@ -185,7 +191,8 @@ impl Reader<'_, '_> {
     }
 
     /// Adds parts; characters that cannot stand in a URL are encoded.
-    fn push(&mut self, parts: &[Located], to: &mut Pieces, keeps: fn(char) -> bool) {
+    fn push(&mut self, parts: &[Located], to: &mut Pieces, kept: &[u8]) {
+        let mut encoded = String::new();
         for located in parts {
             match &located.part {
                 Part::Character('#') => {
@@ -194,14 +201,10 @@ impl Reader<'_, '_> {
                 }
                 Part::Character(character) => {
                     let mut buffer = [0; 4];
-                    let text: &str = character.encode_utf8(&mut buffer);
-                    if keeps(*character) {
-                        to.push_text(text);
-                    } else {
-                        let mut encoded = String::new();
-                        percent_encode(text, &mut encoded);
-                        to.push_text(&encoded);
-                    }
+                    let text = character.encode_utf8(&mut buffer);
+                    encoded.clear();
+                    percent_encode(&mut encoded, text.as_bytes(), kept);
+                    to.push_text(&encoded);
                 }
                 Part::Expression(program) => to.push_expression(program.clone(), located.span),
             }
@@ -301,7 +304,7 @@ impl UrlBuilder<'_> {
                 continue;
             }
             let start = self.begin_segment();
-            segment.render(self.inputs, self.limits, &mut self.url, percent_encode)?;
+            segment.render(self.inputs, self.limits, &mut self.url, encode_value)?;
             if segment.has_expressions() {
                 self.end_segment(start)?;
             }
@@ -312,7 +315,7 @@ impl UrlBuilder<'_> {
         let segments = program.run_texts(self.inputs, self.limits)?;
         for segment in segments.ok_or(RequestError::NotSegments)? {
             let start = self.begin_segment();
-            percent_encode(&segment, &mut self.url);
+            encode_value(&segment, &mut self.url);
             self.end_segment(start)?;
         }
         Ok(())
@@ -339,10 +342,10 @@ impl UrlBuilder<'_> {
             let (inputs, limits) = (self.inputs, self.limits);
             parameter
                 .name
-                .render(inputs, limits, &mut self.url, percent_encode)?;
+                .render(inputs, limits, &mut self.url, encode_value)?;
             if let Some(value) = &parameter.value {
                 self.url.push('=');
-                value.render(inputs, limits, &mut self.url, percent_encode)?;
+                value.render(inputs, limits, &mut self.url, encode_value)?;
             }
         }
         Ok(())
@@ -352,9 +355,9 @@ impl UrlBuilder<'_> {
         for member in members.ok_or(RequestError::NotParameters)? {
             for piece in &member.pieces {
                 self.begin_parameter();
-                percent_encode(&member.name, &mut self.url);
+                encode_value(&member.name, &mut self.url);
                 self.url.push('=');
-                percent_encode(piece, &mut self.url);
+                encode_value(piece, &mut self.url);
                 if self.url.len() > self.limits.url_bytes_max {
                     return Err(RequestError::TooLong);
                 }
@@ -368,24 +371,7 @@ impl UrlBuilder<'_> {
     }
 }
 
-/// Appends text; everything but unreserved characters (RFC 3986, 2.3) is encoded.
-fn percent_encode(text: &str, out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            out.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-    }
-}
-
-/// Whether a character of a template stands for itself in a path (RFC 3986, 3.3). `%` begins what is encoded already.
-fn is_path_character(character: char) -> bool {
-    character.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@%".contains(character)
-}
-fn is_query_character(character: char) -> bool {
-    is_path_character(character) || "/?".contains(character)
+/// Appends a value: only unreserved characters (RFC 3986, 2.3) stay as they are.
+fn encode_value(text: &str, out: &mut String) {
+    percent_encode(out, text.as_bytes(), b"");
 }
