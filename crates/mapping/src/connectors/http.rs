@@ -1,6 +1,6 @@
 //! `http` of `@source` and `@connect`: URLs, headers, bodies.
 
-use ogive_base::{is_framing, is_of_one_hop};
+use ogive_base::is_of_one_hop;
 use ogive_syntax::ast::{Value, ValueKind};
 
 use super::{
@@ -138,8 +138,7 @@ impl<'d> Reader<'d> {
                 "the name of a header has a character that none has",
             );
         }
-        let lower = name.to_ascii_lowercase();
-        if is_of_one_hop(&lower) || is_framing(&lower) || lower == "host" {
+        if is_of_one_hop(&name.to_ascii_lowercase()) {
             let message = format!("`{name}` is set by the gateway and cannot be set here");
             self.report(name_span, message);
         }
