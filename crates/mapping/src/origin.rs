@@ -4,6 +4,7 @@
 //! differ from those of the document; an [`Origin`] is the table that turns one into the other.
 
 use ogive_base::{SourceId, Span};
+use ogive_syntax::escape_at;
 
 /// A run of text that stands in the document as it does in the mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,10 +142,11 @@ impl Collector {
         while let Some(ahead) = inner[from..].find('\\') {
             let slash = from + ahead;
             self.text.push_str(&inner[from..slash]);
-            let (letter, len) = escape(&inner[slash..]);
+            let escape = escape_at(inner, slash);
+            let (letter, end) = escape.unwrap_or_else(|end| ('\u{fffd}', end));
             self.begin_run(at + slash);
             self.text.push(letter);
-            from = slash + len;
+            from = end;
             self.begin_run(at + from);
         }
         self.text.push_str(&inner[from..]);
@@ -218,41 +220,6 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
             at,
         })
     })
-}
-
-/// The character of the escape sequence that `text` begins with, and its length. A malformed one is its backslash.
-fn escape(text: &str) -> (char, usize) {
-    let bytes = text.as_bytes();
-    let plain = match bytes.get(1) {
-        Some(b'"') => '"',
-        Some(b'\\') => '\\',
-        Some(b'/') => '/',
-        Some(b'b') => '\u{8}',
-        Some(b'f') => '\u{c}',
-        Some(b'n') => '\n',
-        Some(b'r') => '\r',
-        Some(b't') => '\t',
-        Some(b'u') => return unicode(text).unwrap_or(('\u{fffd}', 2)),
-        _ => return ('\u{fffd}', 1),
-    };
-    (plain, 2)
-}
-
-/// `\u{1F600}`, `\u0041`, or `\uD83D\uDE00`.
-fn unicode(text: &str) -> Option<(char, usize)> {
-    let hex = |digits: &str| u32::from_str_radix(digits, 16).ok();
-    if let Some(rest) = text.strip_prefix("\\u{") {
-        let (digits, _) = rest.split_once('}')?;
-        return Some((char::from_u32(hex(digits)?)?, digits.len() + 4));
-    }
-    let first = hex(text.get(2..6)?)?;
-    if let Some(letter) = char::from_u32(first) {
-        return Some((letter, 6));
-    }
-    let second = hex(text.get(6..)?.strip_prefix("\\u")?.get(..4)?)?;
-    let low = second.checked_sub(0xdc00)?;
-    let high = first.checked_sub(0xd800)?;
-    Some((char::from_u32(0x10000 + (high << 10) + low)?, 12))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub use parser::{
     parse_value,
 };
 pub use printer::{print_definition, print_document, print_type_ref, print_value, write_string};
+pub use string_value::escape_at;
 
 /// Limits on one source text. Every limit is checked while reading, so memory stays proportional to what was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

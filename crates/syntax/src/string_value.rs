@@ -49,7 +49,7 @@ fn quoted_value(text: &str) -> Cow<'_, str> {
 
 /// Decodes the escape sequence whose backslash is at `at`: the character and where the sequence ends.
 /// `Err` is the end of what to show for a malformed one.
-pub(crate) fn escape_at(text: &str, at: usize) -> Result<(char, usize), usize> {
+pub fn escape_at(text: &str, at: usize) -> Result<(char, usize), usize> {
     let bytes = text.as_bytes();
     let simple = match bytes.get(at + 1) {
         Some(b'"') => '"',
