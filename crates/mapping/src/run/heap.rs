@@ -1,5 +1,7 @@
 //! The values of a run, in flat tables that are freed with it.
 
+use std::{borrow::Cow, ops::Range};
+
 use ogive_json::{Kind, Scanner};
 
 use super::{Failure, Inputs};
@@ -46,6 +48,13 @@ pub(super) struct Slice {
 }
 
 impl Slice {
+    pub(super) fn new(source: Source, range: Range<usize>) -> Slice {
+        Slice {
+            source,
+            start: range.start as u32,
+            end: range.end as u32,
+        }
+    }
     pub(super) fn len(self) -> usize {
         (self.end - self.start) as usize
     }
@@ -59,7 +68,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    pub(super) fn indexes(self) -> std::ops::Range<usize> {
+    pub(super) fn indexes(self) -> Range<usize> {
         self.start as usize..(self.start + self.len) as usize
     }
 }
@@ -86,6 +95,17 @@ pub(super) enum Value {
 }
 
 impl Value {
+    /// The value whose text is `slice`, of the kind of its first byte. Nothing looks into it.
+    pub(super) fn at(slice: Slice, kind: Kind) -> Value {
+        match kind {
+            Kind::Null => Value::Null,
+            Kind::True => Value::Bool(true),
+            Kind::False => Value::Bool(false),
+            Kind::Number => Value::Number(slice),
+            Kind::String => Value::String(slice),
+            Kind::Object | Kind::Array => Value::Raw(slice),
+        }
+    }
     pub(super) fn is_missing(self) -> bool {
         self == Value::Missing
     }
@@ -164,11 +184,11 @@ impl<'p> Heap<'p> {
         Scanner::with_depth_max(text, depth_max).within(slice.start as usize..slice.end as usize)
     }
     /// The text that a string denotes.
-    pub(super) fn string(&self, slice: Slice) -> std::borrow::Cow<'_, str> {
+    pub(super) fn string(&self, slice: Slice) -> Cow<'_, str> {
         let mut scanner = Scanner::new(self.bytes(slice));
         match scanner.string() {
             Ok(string) => string.unescape(),
-            Err(_) => std::borrow::Cow::Borrowed(""),
+            Err(_) => Cow::Borrowed(""),
         }
     }
     pub(super) fn constant(&self, text: Text) -> Slice {
@@ -205,21 +225,9 @@ impl<'p> Heap<'p> {
         }
     }
 
-    /// The value of scratch text from `start` on, which must be one scalar or container.
-    pub(super) fn made(&self, start: usize, kind: Kind) -> Value {
-        let slice = Slice {
-            source: Source::SCRATCH,
-            start: start as u32,
-            end: self.scratch.len() as u32,
-        };
-        match kind {
-            Kind::Null => Value::Null,
-            Kind::True => Value::Bool(true),
-            Kind::False => Value::Bool(false),
-            Kind::Number => Value::Number(slice),
-            Kind::String => Value::String(slice),
-            Kind::Object | Kind::Array => Value::Raw(slice),
-        }
+    /// The text that a method has added to the scratch since `start`.
+    pub(super) fn added_since(&self, start: usize) -> Slice {
+        Slice::new(Source::SCRATCH, start..self.scratch.len())
     }
 
     /// Values held.

@@ -1,7 +1,7 @@
 //! Following keys, and looking into lists and objects of inputs.
 
 use ogive_base::{Span, bounded};
-use ogive_json::{Kind, Scanner};
+use ogive_json::Scanner;
 
 use super::{
     Failure,
@@ -101,7 +101,7 @@ impl Run<'_> {
                 let kind = scanner.peek()?;
                 let range = scanner.skip_value()?;
                 if is_key {
-                    *found = value_at(slice.source, kind, range.start, range.end);
+                    *found = Value::at(Slice::new(slice.source, range), kind);
                 }
                 more = scanner.next_member()?;
             }
@@ -191,23 +191,6 @@ impl Run<'_> {
     }
 }
 
-/// A value that is not looked into.
-pub(super) fn value_at(source: Source, kind: Kind, start: usize, end: usize) -> Value {
-    let slice = Slice {
-        source,
-        start: start as u32,
-        end: end as u32,
-    };
-    match kind {
-        Kind::Null => Value::Null,
-        Kind::True => Value::Bool(true),
-        Kind::False => Value::Bool(false),
-        Kind::Number => Value::Number(slice),
-        Kind::String => Value::String(slice),
-        Kind::Object | Kind::Array => Value::Raw(slice),
-    }
-}
-
 fn read_members(
     scanner: &mut Scanner<'_>,
     source: Source,
@@ -218,14 +201,10 @@ fn read_members(
         scanner.peek()?;
         let start = scanner.position();
         let end = start + scanner.key()?.raw().len() + 2;
-        let key = Slice {
-            source,
-            start: start as u32,
-            end: end as u32,
-        };
+        let key = Slice::new(source, start..end);
         let kind = scanner.peek()?;
         let range = scanner.skip_value()?;
-        let value = value_at(source, kind, range.start, range.end);
+        let value = Value::at(Slice::new(source, range), kind);
         out.push(Entry { key, value });
         more = scanner.next_member()?;
     }

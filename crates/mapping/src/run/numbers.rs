@@ -5,8 +5,6 @@
 
 use std::cmp::Ordering;
 
-use ogive_json::Kind;
-
 use super::{
     calls::Call,
     eval::{Result, Run},
@@ -130,7 +128,7 @@ impl Run<'_> {
         self.check_computed(text.len())?;
         let start = self.heap.scratch.len();
         self.heap.scratch.extend_from_slice(text.as_bytes());
-        Ok(self.heap.made(start, Kind::Number))
+        Ok(Value::Number(self.heap.added_since(start)))
     }
 }
 

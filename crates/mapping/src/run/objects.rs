@@ -1,12 +1,11 @@
 //! Methods of objects, and conversion from and to JSON text.
 
-use ogive_json::{Kind, Scanner, write_string};
+use ogive_json::{Scanner, write_string};
 
 use super::{
     calls::Call,
     eval::{Result, Run},
-    heap::{Cells, Entry, Slice, Source, Value},
-    key::value_at,
+    heap::{Cells, Entry, Slice, Value},
 };
 
 impl Run<'_> {
@@ -99,8 +98,7 @@ impl Run<'_> {
             Ok((kind, range)) => {
                 let start = self.heap.scratch.len();
                 self.heap.scratch.extend_from_slice(&text.as_bytes()[range]);
-                let end = self.heap.scratch.len();
-                Ok(value_at(Source::SCRATCH, kind, start, end))
+                Ok(Value::at(self.heap.added_since(start), kind))
             }
             Err(error) => self.fail(call, &format!("the string is no JSON: {error}")),
         }
@@ -111,10 +109,7 @@ impl Run<'_> {
         self.check_computed(name.len() + 2)?;
         let start = self.heap.scratch.len();
         write_string(&mut self.heap.scratch, name);
-        match self.heap.made(start, Kind::String) {
-            Value::String(slice) => Ok(slice),
-            _ => Err(super::Failure::ComputedBytes),
-        }
+        Ok(self.heap.added_since(start))
     }
 }
 

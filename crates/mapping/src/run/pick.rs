@@ -190,15 +190,7 @@ impl<'h> Picker<'h> {
             Kind::Object | Kind::Array => self.scanner.skip_value()?,
             _ => self.scanner.scalar()?,
         };
-        let slice = self.slice(range.start, range.end);
-        Ok(match kind {
-            Kind::Null => Value::Null,
-            Kind::True => Value::Bool(true),
-            Kind::False => Value::Bool(false),
-            Kind::Number => Value::Number(slice),
-            Kind::String => Value::String(slice),
-            Kind::Object | Kind::Array => Value::Raw(slice),
-        })
+        Ok(Value::at(Slice::new(self.source, range), kind))
     }
 
     fn record(&mut self, need: NeedId, row: &'h Need) -> Result<Value> {
@@ -225,7 +217,7 @@ impl<'h> Picker<'h> {
             more = self.scanner.next_member()?;
         }
         let record = self.records.len() as u32;
-        let slice = self.slice(start, self.scanner.position());
+        let slice = Slice::new(self.source, start..self.scanner.position());
         self.records.push(Record {
             slice,
             need,
@@ -256,13 +248,6 @@ impl<'h> Picker<'h> {
         Ok(Cells { start, len })
     }
 
-    fn slice(&self, start: usize, end: usize) -> Slice {
-        Slice {
-            source: self.source,
-            start: start as u32,
-            end: end as u32,
-        }
-    }
     fn check_room(&self) -> Result<()> {
         let values = self.cells.len() + self.records.len() + self.pending.len();
         if values > self.values_max {
@@ -274,13 +259,7 @@ impl<'h> Picker<'h> {
 
 /// The slot of a key, if it is read; the one at `next` is tried first.
 fn find(children: &[NeedChild], key: JsonStr<'_>, next: usize) -> Option<usize> {
-    let is_key = |child: &NeedChild| {
-        if key.has_escapes() {
-            key.is(&child.key)
-        } else {
-            key.raw() == child.key.as_bytes()
-        }
-    };
+    let is_key = |child: &NeedChild| key.is(&child.key);
     if children.get(next).is_some_and(is_key) {
         return Some(next);
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ogive_json::{Kind, write_string};
+use ogive_json::write_string;
 
 use super::{
     calls::Call,
@@ -127,6 +127,6 @@ impl Run<'_> {
         let start = self.heap.scratch.len();
         write_string(&mut self.heap.scratch, text);
         self.heap.check(self.limits)?;
-        Ok(self.heap.made(start, Kind::String))
+        Ok(Value::String(self.heap.added_since(start)))
     }
 }
