@@ -48,6 +48,17 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
+    pub(crate) const NONE: Rows = Rows { start: 0, len: 0 };
+
+    /// Appends rows to a table.
+    pub(crate) fn append<T>(table: &mut Vec<T>, rows: impl IntoIterator<Item = T>) -> Rows {
+        let start = table.len();
+        table.extend(rows);
+        Rows {
+            start: start as u32,
+            len: (table.len() - start) as u32,
+        }
+    }
     pub(crate) fn range(self) -> Range<usize> {
         self.start as usize..(self.start + self.len) as usize
     }

@@ -283,12 +283,7 @@ impl<'m> Compiler<'m> {
         }
     }
     fn add_operands(&mut self, nodes: &[NodeId]) -> Rows {
-        let start = self.operands.len() as u32;
-        self.operands.extend_from_slice(nodes);
-        Rows {
-            start,
-            len: nodes.len() as u32,
-        }
+        Rows::append(&mut self.operands, nodes.iter().copied())
     }
 
     // Diagnostics.

@@ -74,11 +74,8 @@ impl<'m> Compiler<'m> {
     }
 
     fn object_node(&mut self, rows: Vec<EntryNode>, merges: bool) -> Node {
-        let start = self.entries.len() as u32;
-        let len = rows.len() as u32;
-        self.entries.extend(rows);
         Node::Object(ObjectNode {
-            entries: Rows { start, len },
+            entries: Rows::append(&mut self.entries, rows),
             merges,
         })
     }

@@ -33,14 +33,11 @@ impl<'m> Compiler<'m> {
             node
         });
         self.locals.truncate(locals);
-        let start = self.steps.len() as u32;
-        let len = steps.len() as u32;
-        self.steps.extend(steps);
         let node = PathNode {
             root,
             root_span: path.root_span,
             optional: path.optional,
-            steps: Rows { start, len },
+            steps: Rows::append(&mut self.steps, steps),
             selection,
         };
         (Node::Path(node), known)

@@ -6,7 +6,7 @@ use ogive_base::{FastMap, Span};
 
 use super::{
     Failure,
-    heap::{Cells, Entry, Heap, Value},
+    heap::{Entry, Heap, Value},
     problem::{Found, Problems},
 };
 use crate::{
@@ -225,7 +225,7 @@ impl Run<'_> {
         };
         self.spend(u64::from(members.len))?;
         self.members
-            .extend_from_slice(&self.heap.members[members.indexes()]);
+            .extend_from_slice(&self.heap.members[members.range()]);
         Ok(())
     }
 
@@ -263,28 +263,27 @@ impl Run<'_> {
     }
     /// The list of all items that were pushed since `base`.
     pub(super) fn list(&mut self, base: usize) -> Result<Value> {
-        let start = self.heap.cells.len() as u32;
-        let len = (self.stack.len() - base) as u32;
-        self.heap.cells.extend(self.stack.drain(base..));
+        let items = Rows::append(&mut self.heap.cells, self.stack.drain(base..));
         self.heap.check(self.limits)?;
-        Ok(Value::List(Cells { start, len }))
+        Ok(Value::List(items))
     }
     /// The object of all members that were pushed since `base`.
     pub(super) fn made_object(&mut self, base: usize) -> Result<Value> {
-        let start = self.heap.members.len() as u32;
-        let len = (self.members.len() - base) as u32;
-        self.heap.members.extend(self.members.drain(base..));
+        self.made_members(base).map(Value::Object)
+    }
+    pub(super) fn made_members(&mut self, base: usize) -> Result<Rows> {
+        let members = Rows::append(&mut self.heap.members, self.members.drain(base..));
         self.heap.check(self.limits)?;
-        Ok(Value::Object(Cells { start, len }))
+        Ok(members)
     }
     /// Makes a list of what `then` makes of each item.
     pub(super) fn map_cells(
         &mut self,
-        items: Cells,
+        items: Rows,
         mut then: impl FnMut(&mut Self, Value) -> Result<Value>,
     ) -> Result<Value> {
         let base = self.stack.len();
-        for index in items.indexes() {
+        for index in items.range() {
             self.spend(1)?;
             let item = self.heap.cells[index];
             let value = then(self, item)?;

@@ -8,7 +8,7 @@ use super::{Failure, Inputs};
 use crate::{
     kinds::Kinds,
     need::NeedId,
-    program::{Program, Text},
+    program::{Program, Rows, Text},
     variable::Variable,
 };
 
@@ -60,19 +60,6 @@ impl Slice {
     }
 }
 
-/// A run of rows of one of the tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cells {
-    pub(super) start: u32,
-    pub(super) len: u32,
-}
-
-impl Cells {
-    pub(super) fn indexes(self) -> Range<usize> {
-        self.start as usize..(self.start + self.len) as usize
-    }
-}
-
 /// A value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Value {
@@ -85,9 +72,9 @@ pub(super) enum Value {
     /// A string as JSON, quotes included.
     String(Slice),
     /// A list: rows of [`Heap::cells`].
-    List(Cells),
+    List(Rows),
     /// An object that was made: rows of [`Heap::members`].
-    Object(Cells),
+    Object(Rows),
     /// An object of an input: a row of [`Heap::records`].
     Record(u32),
     /// A list or an object of an input that was not looked into.
@@ -95,7 +82,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// The value whose text is `slice`, of the kind of its first byte. Nothing looks into it.
+    /// The value of this kind whose text is `slice`. A list or an object is not looked into.
     pub(super) fn at(slice: Slice, kind: Kind) -> Value {
         match kind {
             Kind::Null => Value::Null,

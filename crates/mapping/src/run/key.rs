@@ -6,10 +6,13 @@ use ogive_json::Scanner;
 use super::{
     Failure,
     eval::{Result, Run},
-    heap::{Cells, Entry, Slice, Source, Value},
+    heap::{Entry, Slice, Source, Value},
     problem::Found,
 };
-use crate::{kinds::Kinds, program::KeyNode};
+use crate::{
+    kinds::Kinds,
+    program::{KeyNode, Rows},
+};
 
 impl Run<'_> {
     /// The value of a key: of each item, if the value is a list. A value that is not there is a problem, unless `quiet`.
@@ -66,10 +69,10 @@ impl Run<'_> {
         }
     }
 
-    fn member(&mut self, members: Cells, key: KeyNode) -> Result<Value> {
+    fn member(&mut self, members: Rows, key: KeyNode) -> Result<Value> {
         self.spend(u64::from(members.len) / 8)?;
         let wanted = self.heap.constant(key.text);
-        let members = &self.heap.members[members.indexes()];
+        let members = &self.heap.members[members.range()];
         let found = members
             .iter()
             .rev()
@@ -113,7 +116,7 @@ impl Run<'_> {
     }
 
     /// The items of a list; `None` of anything else.
-    pub(super) fn as_list(&mut self, value: Value) -> Result<Option<Cells>> {
+    pub(super) fn as_list(&mut self, value: Value) -> Result<Option<Rows>> {
         match value {
             Value::List(items) => Ok(Some(items)),
             Value::Raw(slice) if self.heap.kind(value) == Kinds::LIST => {
@@ -128,7 +131,7 @@ impl Run<'_> {
     }
 
     /// The members of an object, of those with equal keys the last one; `None` of anything else.
-    pub(super) fn as_members(&mut self, value: Value) -> Result<Option<Cells>> {
+    pub(super) fn as_members(&mut self, value: Value) -> Result<Option<Rows>> {
         let slice = match value {
             Value::Object(members) => return Ok(Some(members)),
             Value::Record(record) => self.heap.records[record as usize].slice,
@@ -142,10 +145,7 @@ impl Run<'_> {
         read_members(&mut scanner, slice.source, &mut found).map_err(|_| Failure::Nesting)?;
         self.members.append(&mut found);
         self.keep_last(base)?;
-        match self.made_object(base)? {
-            Value::Object(members) => Ok(Some(members)),
-            _ => Ok(None),
-        }
+        self.made_members(base).map(Some)
     }
 
     // Problems.

@@ -3,10 +3,10 @@
 use super::{
     calls::Call,
     eval::{Result, Run},
-    heap::{Cells, Value},
+    heap::Value,
     numbers::Index,
 };
-use crate::kinds::Kinds;
+use crate::{kinds::Kinds, program::Rows};
 
 impl Run<'_> {
     /// `->map(expression)`: a value that is no list is a list of one item.
@@ -26,7 +26,7 @@ impl Run<'_> {
     pub(super) fn call_filter(&mut self, call: Call) -> Result<Value> {
         let items = self.items_of(call)?;
         let base = self.stack.len();
-        for index in items.indexes() {
+        for index in items.range() {
             let item = self.heap.cells[index];
             match self.truth_argument(call, 0, item)? {
                 Some(true) => self.push_item(item),
@@ -43,7 +43,7 @@ impl Run<'_> {
     /// `->find(condition)`: missing if no item meets it, without a problem.
     pub(super) fn call_find(&mut self, call: Call) -> Result<Value> {
         let items = self.items_of(call)?;
-        for index in items.indexes() {
+        for index in items.range() {
             let item = self.heap.cells[index];
             match self.truth_argument(call, 0, item)? {
                 Some(true) => return Ok(item),
@@ -57,7 +57,7 @@ impl Run<'_> {
     /// `->first`, `->last`: missing for an empty list, without a problem.
     pub(super) fn call_end(&mut self, call: Call, first: bool) -> Result<Value> {
         let items = self.items_of(call)?;
-        let mut indexes = items.indexes();
+        let mut indexes = items.range();
         let index = if first {
             indexes.next()
         } else {
@@ -76,7 +76,7 @@ impl Run<'_> {
         };
         let found = match self.as_list(call.value)? {
             Some(items) => items
-                .indexes()
+                .range()
                 .nth(index)
                 .map(|index| self.heap.cells[index]),
             None => self.character(call.value, index)?,
@@ -94,7 +94,7 @@ impl Run<'_> {
             return Ok(Value::Missing);
         };
         self.spend(u64::from(members.len) / 8)?;
-        let members = &self.heap.members[members.indexes()];
+        let members = &self.heap.members[members.range()];
         let found = members
             .iter()
             .rev()
@@ -122,7 +122,7 @@ impl Run<'_> {
                 let len = items.len as usize;
                 let start = start.min(len);
                 let end = end.clamp(start, len);
-                Ok(Value::List(Cells {
+                Ok(Value::List(Rows {
                     start: items.start + start as u32,
                     len: (end - start) as u32,
                 }))
@@ -152,7 +152,7 @@ impl Run<'_> {
         let items = self.items_of(call)?;
         let mut out = String::new();
         let mut first = true;
-        for index in items.indexes() {
+        for index in items.range() {
             let item = self.heap.cells[index];
             if item.is_nullish() {
                 continue;
@@ -204,8 +204,8 @@ impl Run<'_> {
         self.holds(values, call.value).map(Value::Bool)
     }
 
-    fn holds(&mut self, items: Cells, wanted: Value) -> Result<bool> {
-        for index in items.indexes() {
+    fn holds(&mut self, items: Rows, wanted: Value) -> Result<bool> {
+        for index in items.range() {
             let item = self.heap.cells[index];
             if self.equal(item, wanted)? {
                 return Ok(true);
@@ -215,9 +215,9 @@ impl Run<'_> {
     }
 
     /// The items of the value that a method is called on, which was checked to be a list.
-    fn items_of(&mut self, call: Call) -> Result<Cells> {
+    fn items_of(&mut self, call: Call) -> Result<Rows> {
         let items = self.as_list(call.value)?;
-        Ok(items.unwrap_or(Cells { start: 0, len: 0 }))
+        Ok(items.unwrap_or(Rows::NONE))
     }
 
     /// An argument that is an index: a whole number from 0 on.

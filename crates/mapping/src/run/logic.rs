@@ -105,7 +105,7 @@ impl Run<'_> {
         if one.len != other.len {
             return Ok(false);
         }
-        for (one, other) in one.indexes().zip(other.indexes()) {
+        for (one, other) in one.range().zip(other.range()) {
             let (one, other) = (self.heap.cells[one], self.heap.cells[other]);
             if !self.equal(one, other)? {
                 return Ok(false);
@@ -124,7 +124,7 @@ impl Run<'_> {
         let mut sorted = [Vec::new(), Vec::new()];
         for (keys, members) in sorted.iter_mut().zip([one, other]) {
             self.spend(u64::from(members.len) + 1)?;
-            let members = &self.heap.members[members.indexes()];
+            let members = &self.heap.members[members.range()];
             let named = members.iter().map(|member| {
                 let name = self.heap.string(member.key).into_owned();
                 (name, member.value)

@@ -5,8 +5,9 @@ use ogive_json::{Scanner, write_string};
 use super::{
     calls::Call,
     eval::{Result, Run},
-    heap::{Cells, Entry, Slice, Value},
+    heap::{Entry, Slice, Value},
 };
+use crate::program::Rows;
 
 impl Run<'_> {
     /// `->entries`: a list of objects with `key` and `value`.
@@ -17,7 +18,7 @@ impl Run<'_> {
         let key_name = self.make_key("key")?;
         let value_name = self.make_key("value")?;
         let base = self.stack.len();
-        for index in members.indexes() {
+        for index in members.range() {
             self.spend(1)?;
             let member = self.heap.members[index];
             let entry = self.members.len();
@@ -48,9 +49,9 @@ impl Run<'_> {
             _ => Ok(value),
         }
     }
-    fn camel_case_object(&mut self, members: Cells, deep: bool) -> Result<Value> {
+    fn camel_case_object(&mut self, members: Rows, deep: bool) -> Result<Value> {
         let base = self.members.len();
-        for index in members.indexes() {
+        for index in members.range() {
             self.spend(1)?;
             let member = self.heap.members[index];
             let value = if deep {

@@ -7,11 +7,12 @@ use ogive_json::{JsonStr, Kind, ScanError, ScanErrorKind, Scanner};
 use super::{
     Failure,
     eval::Run,
-    heap::{Cells, Heap, Record, Slice, Source, Value},
+    heap::{Heap, Record, Slice, Source, Value},
 };
 use crate::{
     limits::RunLimits,
     need::{Need, NeedChild, NeedId, Needs},
+    program::Rows,
     variable::Variable,
 };
 
@@ -126,7 +127,7 @@ impl Heap<'_> {
         Ok(value)
     }
     /// The items of the list at `slice`, none of them looked into.
-    pub(super) fn items(&mut self, slice: Slice, limits: &RunLimits) -> Result<Cells> {
+    pub(super) fn items(&mut self, slice: Slice, limits: &RunLimits) -> Result<Rows> {
         let needs = Needs::default();
         let mut picker = self.picker(&needs, slice, limits);
         picker.items(None)
@@ -227,7 +228,7 @@ impl<'h> Picker<'h> {
     }
 
     /// The items of a list, read for a place or not looked into.
-    fn items(&mut self, need: Option<NeedId>) -> Result<Cells> {
+    fn items(&mut self, need: Option<NeedId>) -> Result<Rows> {
         let base = self.pending.len();
         let mut more = self.scanner.begin_array()?;
         while more {
@@ -242,10 +243,7 @@ impl<'h> Picker<'h> {
             self.check_room()?;
             more = self.scanner.next_item()?;
         }
-        let start = self.cells.len() as u32;
-        let len = (self.pending.len() - base) as u32;
-        self.cells.extend(self.pending.drain(base..));
-        Ok(Cells { start, len })
+        Ok(Rows::append(self.cells, self.pending.drain(base..)))
     }
 
     fn check_room(&self) -> Result<()> {

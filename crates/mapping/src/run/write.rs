@@ -29,7 +29,7 @@ impl Run<'_> {
             Value::Bool(false) => out.extend_from_slice(b"false"),
             Value::List(items) => {
                 out.push(b'[');
-                for (count, index) in items.indexes().enumerate() {
+                for (count, index) in items.range().enumerate() {
                     if count > 0 {
                         out.push(b',');
                     }
@@ -40,7 +40,7 @@ impl Run<'_> {
             }
             Value::Object(members) => {
                 out.push(b'{');
-                for (count, index) in members.indexes().enumerate() {
+                for (count, index) in members.range().enumerate() {
                     if count > 0 {
                         out.push(b',');
                     }
@@ -75,7 +75,7 @@ impl Run<'_> {
         };
         let mut pieces = Vec::new();
         let mut bytes = 0;
-        for index in items.indexes() {
+        for index in items.range() {
             let item = self.heap.cells[index];
             let Some(piece) = self.scalar_text(item) else {
                 return Ok(None);
@@ -102,7 +102,7 @@ impl Run<'_> {
             return Ok(None);
         };
         let mut all = Vec::new();
-        for index in members.indexes() {
+        for index in members.range() {
             let member = self.heap.members[index];
             let name = self.heap.string(member.key).into_owned();
             match self.pieces(member.value)? {
