@@ -110,13 +110,9 @@ impl Run<'_> {
         let Some(start) = self.index_argument(call, 0)? else {
             return Ok(Value::Missing);
         };
-        let mut end = usize::MAX;
-        if call.arguments.len > 1 {
-            match self.index_argument(call, 1)? {
-                Some(given) => end = given,
-                None => return Ok(Value::Missing),
-            }
-        }
+        let Some(end) = self.index_or(call, 1, usize::MAX)? else {
+            return Ok(Value::Missing);
+        };
         match self.as_list(call.value)? {
             Some(items) => {
                 let len = items.len as usize;
@@ -220,6 +216,18 @@ impl Run<'_> {
         Ok(items.unwrap_or(Rows::NONE))
     }
 
+    /// An argument that is an index, or `default` if the call does not have it.
+    pub(super) fn index_or(
+        &mut self,
+        call: Call,
+        argument: usize,
+        default: usize,
+    ) -> Result<Option<usize>> {
+        if argument >= self.arguments(call).len() {
+            return Ok(Some(default));
+        }
+        self.index_argument(call, argument)
+    }
     /// An argument that is an index: a whole number from 0 on.
     pub(super) fn index_argument(&mut self, call: Call, argument: usize) -> Result<Option<usize>> {
         let value = self.argument_of(call, argument, call.value, Kinds::NUMBER)?;

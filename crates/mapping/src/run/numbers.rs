@@ -97,16 +97,13 @@ impl Run<'_> {
 
     /// `->parseInt`, `->parseInt(base)`
     pub(super) fn call_parse_int(&mut self, call: Call) -> Result<Value> {
-        let mut base = 10;
-        if call.arguments.len > 0 {
-            let Some(given) = self.index_argument(call, 0)? else {
-                return Ok(Value::Missing);
-            };
-            base = match u32::try_from(given) {
-                Ok(base @ 2..=36) => base,
-                _ => return self.fail(call, "the base is not between 2 and 36"),
-            };
-        }
+        let Some(given) = self.index_or(call, 0, 10)? else {
+            return Ok(Value::Missing);
+        };
+        let base = match u32::try_from(given) {
+            Ok(base @ 2..=36) => base,
+            _ => return self.fail(call, "the base is not between 2 and 36"),
+        };
         let integer = match call.value {
             Value::Number(slice) => match Number::read(self.heap.bytes(slice)) {
                 Number::Integer(integer) => Some(integer),

@@ -17,13 +17,9 @@ impl Run<'_> {
         let Some(separator) = self.text_argument(call, 0)? else {
             return Ok(Value::Missing);
         };
-        let mut most = usize::MAX;
-        if call.arguments.len > 1 {
-            match self.index_argument(call, 1)? {
-                Some(given) => most = given,
-                None => return Ok(Value::Missing),
-            }
-        }
+        let Some(most) = self.index_or(call, 1, usize::MAX)? else {
+            return Ok(Value::Missing);
+        };
         let text = self.text_of(call.value)?;
         let separator = self.heap.string(separator).into_owned();
         let base = self.stack.len();
