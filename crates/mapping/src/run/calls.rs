@@ -124,10 +124,13 @@ impl Run<'_> {
         });
         Ok(Value::Missing)
     }
-    /// A string argument.
+    /// A string argument, whose bytes cost fuel.
     pub(super) fn text_argument(&mut self, call: Call, index: usize) -> Result<Option<Slice>> {
         match self.argument_of(call, index, call.value, Kinds::STRING)? {
-            Value::String(slice) => Ok(Some(slice)),
+            Value::String(slice) => {
+                self.spend_bytes(slice.len())?;
+                Ok(Some(slice))
+            }
             _ => Ok(None),
         }
     }

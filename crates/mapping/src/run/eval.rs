@@ -6,7 +6,7 @@ use ogive_base::{FastMap, Span};
 
 use super::{
     Failure,
-    heap::{Entry, Heap, Value},
+    heap::{Entry, Heap, Value, key_bytes},
     problem::{Found, Problems},
 };
 use crate::{
@@ -232,6 +232,7 @@ impl Run<'_> {
     /// Of members with equal keys only the last one stays, where the first one was.
     pub(super) fn keep_last(&mut self, base: usize) -> Result<()> {
         self.spend((self.members.len() - base) as u64)?;
+        self.spend_bytes(key_bytes(&self.members[base..]))?;
         let Run { heap, members, .. } = self;
         let mut places: FastMap<Cow<'_, str>, usize> = FastMap::default();
         let mut kept = base;

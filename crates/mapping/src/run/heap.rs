@@ -121,6 +121,11 @@ pub(super) struct Entry {
     pub(super) value: Value,
 }
 
+/// How many bytes the keys of members have.
+pub(super) fn key_bytes(members: &[Entry]) -> usize {
+    members.iter().map(|member| member.key.len()).sum()
+}
+
 pub(super) struct Heap<'p> {
     /// Texts of all sources but the scratch.
     pub(super) sources: [&'p [u8]; Variable::COUNT + 2],

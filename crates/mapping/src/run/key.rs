@@ -6,7 +6,7 @@ use ogive_json::Scanner;
 use super::{
     Failure,
     eval::{Result, Run},
-    heap::{Entry, Slice, Source, Value},
+    heap::{Entry, Slice, Source, Value, key_bytes},
     problem::Found,
 };
 use crate::{
@@ -35,7 +35,7 @@ impl Run<'_> {
                 .deeper(|run| run.map_cells(items, |run, item| run.key(item, key, span, quiet)));
         }
         let value = match of {
-            Value::Object(members) => self.member(members, key)?,
+            Value::Object(members) => self.member(members, self.heap.constant(key.text))?,
             Value::Raw(slice) => self.scan_key(slice, key)?,
             _ => {
                 if !quiet {
@@ -69,14 +69,14 @@ impl Run<'_> {
         }
     }
 
-    fn member(&mut self, members: Rows, key: KeyNode) -> Result<Value> {
-        self.spend(u64::from(members.len) / 8)?;
-        let wanted = self.heap.constant(key.text);
+    /// The value of the last member with a key, which is a string; missing if there is none.
+    pub(super) fn member(&mut self, members: Rows, key: Slice) -> Result<Value> {
+        self.spend_bytes(key_bytes(&self.heap.members[members.range()]))?;
         let members = &self.heap.members[members.range()];
         let found = members
             .iter()
             .rev()
-            .find(|member| self.same_text(member.key, wanted));
+            .find(|member| self.same_text(member.key, key));
         Ok(found.map_or(Value::Missing, |member| member.value))
     }
 

@@ -4,7 +4,6 @@ use super::{
     calls::Call,
     eval::{Result, Run},
     heap::Value,
-    numbers::Index,
 };
 use crate::{kinds::Kinds, program::Rows};
 
@@ -75,10 +74,7 @@ impl Run<'_> {
             return Ok(Value::Missing);
         };
         let found = match self.as_list(call.value)? {
-            Some(items) => items
-                .range()
-                .nth(index)
-                .map(|index| self.heap.cells[index]),
+            Some(items) => items.range().nth(index).map(|index| self.heap.cells[index]),
             None => self.character(call.value, index)?,
         };
         match found {
@@ -93,15 +89,9 @@ impl Run<'_> {
         let Some(members) = self.as_members(call.value)? else {
             return Ok(Value::Missing);
         };
-        self.spend(u64::from(members.len) / 8)?;
-        let members = &self.heap.members[members.range()];
-        let found = members
-            .iter()
-            .rev()
-            .find(|member| self.same_text(member.key, key));
-        match found {
-            Some(member) => Ok(member.value),
-            None => self.fail(call, "the object has no such key"),
+        match self.member(members, key)? {
+            Value::Missing => self.fail(call, "the object has no such key"),
+            value => Ok(value),
         }
     }
 
@@ -234,12 +224,10 @@ impl Run<'_> {
         let Value::Number(slice) = value else {
             return Ok(None);
         };
-        match Index::read(self.heap.bytes(slice)) {
-            Some(Index(index)) => Ok(Some(index)),
-            None => {
-                self.fail(call, "an index is a whole number from 0 on")?;
-                Ok(None)
-            }
+        let index = self.number(slice)?.index();
+        if index.is_none() {
+            self.fail(call, "an index is a whole number from 0 on")?;
         }
+        Ok(index)
     }
 }

@@ -6,8 +6,7 @@ use super::{
     Failure,
     calls::Call,
     eval::{Result, Run},
-    heap::Value,
-    numbers::compare_numbers,
+    heap::{Value, key_bytes},
 };
 use crate::{kinds::Kinds, method::Method};
 
@@ -27,9 +26,7 @@ impl Run<'_> {
         let expected = self.heap.kind(call.value);
         let other = self.argument_of(call, 0, call.value, expected)?;
         let order = match (call.value, other) {
-            (Value::Number(one), Value::Number(other)) => {
-                compare_numbers(self.heap.bytes(one), self.heap.bytes(other))
-            }
+            (Value::Number(one), Value::Number(other)) => self.compare_numbers(one, other)?,
             (Value::String(one), Value::String(other)) => {
                 self.spend_bytes(one.len() + other.len())?;
                 self.heap.string(one).cmp(&self.heap.string(other))
@@ -79,14 +76,14 @@ impl Run<'_> {
 
     /// Whether two values are equal: numbers by value, objects whatever the order of their members.
     pub(super) fn equal(&mut self, one: Value, other: Value) -> Result<bool> {
+        self.spend(1)?;
         let kinds = (self.heap.kind(one), self.heap.kind(other));
         if kinds.0 != kinds.1 || one.is_missing() != other.is_missing() {
             return Ok(false);
         }
         match (one, other) {
             (Value::Number(one), Value::Number(other)) => {
-                let (one, other) = (self.heap.bytes(one), self.heap.bytes(other));
-                Ok(compare_numbers(one, other) == Ordering::Equal)
+                Ok(self.compare_numbers(one, other)? == Ordering::Equal)
             }
             (Value::String(one), Value::String(other)) => {
                 self.spend_bytes(one.len().min(other.len()))?;
@@ -124,6 +121,7 @@ impl Run<'_> {
         let mut sorted = [Vec::new(), Vec::new()];
         for (keys, members) in sorted.iter_mut().zip([one, other]) {
             self.spend(u64::from(members.len) + 1)?;
+            self.spend_bytes(key_bytes(&self.heap.members[members.range()]))?;
             let members = &self.heap.members[members.range()];
             let named = members.iter().map(|member| {
                 let name = self.heap.string(member.key).into_owned();

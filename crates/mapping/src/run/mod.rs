@@ -106,7 +106,7 @@ impl Program {
     ) -> Result<Option<Vec<String>>, Failure> {
         let mut run = Run::new(self, inputs, limits);
         let value = run.whole()?;
-        run.pieces(value)
+        run.pieces(value, &mut 0)
     }
 
     /// Runs over inputs and gives the members of the resulting object, each as [`Program::run_texts`] gives it. `None` if

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use super::{
     calls::Call,
     eval::{Result, Run},
-    heap::Value,
+    heap::{Slice, Value},
 };
 use crate::{kinds::Kinds, method::Method};
 
@@ -17,7 +17,7 @@ const INTEGER_BYTES_MAX: usize = 40;
 
 /// A number that a method calculates with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Number {
+pub(super) enum Number {
     Integer(i64),
     Float(f64),
 }
@@ -36,18 +36,13 @@ impl Number {
             Number::Float(float) => float,
         }
     }
-}
-
-/// An index of a list or a string.
-pub(super) struct Index(pub(super) usize);
-
-impl Index {
-    pub(super) fn read(json: &[u8]) -> Option<Index> {
-        match Number::read(json) {
-            Number::Integer(integer) => usize::try_from(integer).ok().map(Index),
+    /// The number as an index of a list or a string; `None` unless it is a whole number from 0 on.
+    pub(super) fn index(self) -> Option<usize> {
+        match self {
+            Number::Integer(integer) => usize::try_from(integer).ok(),
             // As in `2.0`.
             Number::Float(float) if float >= 0.0 && float.fract() == 0.0 && float < 4e9 => {
-                Some(Index(float as usize))
+                Some(float as usize)
             }
             Number::Float(_) => None,
         }
@@ -55,7 +50,7 @@ impl Index {
 }
 
 /// The order of two numbers by value.
-pub(super) fn compare_numbers(one: &[u8], other: &[u8]) -> Ordering {
+fn compare_numbers(one: &[u8], other: &[u8]) -> Ordering {
     if one == other {
         return Ordering::Equal;
     }
@@ -72,18 +67,32 @@ pub(super) fn compare_numbers(one: &[u8], other: &[u8]) -> Ordering {
 }
 
 impl Run<'_> {
+    /// Reads a number, whose bytes cost fuel.
+    pub(super) fn number(&mut self, slice: Slice) -> Result<Number> {
+        self.spend_bytes(slice.len())?;
+        Ok(Number::read(self.heap.bytes(slice)))
+    }
+    /// The order of two numbers, whose bytes cost fuel.
+    pub(super) fn compare_numbers(&mut self, one: Slice, other: Slice) -> Result<Ordering> {
+        self.spend_bytes(one.len() + other.len())?;
+        Ok(compare_numbers(
+            self.heap.bytes(one),
+            self.heap.bytes(other),
+        ))
+    }
+
     /// `->add(value, …)` and the others, from left to right.
     pub(super) fn call_arithmetic(&mut self, call: Call) -> Result<Value> {
         let Value::Number(slice) = call.value else {
             return Ok(Value::Missing);
         };
-        let mut result = Number::read(self.heap.bytes(slice));
+        let mut result = self.number(slice)?;
         for index in 0..call.arguments.len as usize {
             let argument = self.argument_of(call, index, call.value, Kinds::NUMBER)?;
             let Value::Number(slice) = argument else {
                 return Ok(Value::Missing);
             };
-            let operand = Number::read(self.heap.bytes(slice));
+            let operand = self.number(slice)?;
             result = match calculate(call.method, result, operand) {
                 Ok(result) => result,
                 Err(message) => return self.fail(call, message),
@@ -105,13 +114,13 @@ impl Run<'_> {
             _ => return self.fail(call, "the base is not between 2 and 36"),
         };
         let integer = match call.value {
-            Value::Number(slice) => match Number::read(self.heap.bytes(slice)) {
+            Value::Number(slice) => match self.number(slice)? {
                 Number::Integer(integer) => Some(integer),
                 // Beyond 2^53 a double stands for more than one whole number.
                 Number::Float(float) if float.abs() < 9_007_199_254_740_992.0 => Some(float as i64),
                 Number::Float(_) => None,
             },
-            Value::String(slice) => i64::from_str_radix(&self.heap.string(slice), base).ok(),
+            Value::String(_) => i64::from_str_radix(&self.text_of(call.value)?, base).ok(),
             _ => None,
         };
         match integer {

@@ -108,7 +108,7 @@ impl Run<'_> {
     }
 
     /// The text of a string, whose bytes cost fuel.
-    fn text_of(&mut self, value: Value) -> Result<String> {
+    pub(super) fn text_of(&mut self, value: Value) -> Result<String> {
         let Value::String(slice) = value else {
             return Ok(String::new());
         };

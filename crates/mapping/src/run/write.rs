@@ -3,9 +3,8 @@
 use super::{
     Failure, Member,
     eval::{Result, Run},
-    heap::Value,
+    heap::{Slice, Value},
 };
-use crate::kinds::Kinds;
 
 impl Run<'_> {
     /// Appends a value as JSON. What stands in an input is copied as it is.
@@ -64,30 +63,40 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A value as pieces of text; see [`Program::run_texts`](crate::Program::run_texts).
-    pub(super) fn pieces(&mut self, value: Value) -> Result<Option<Vec<String>>> {
-        let Some(items) = self.as_list(value)? else {
-            let piece = self.scalar_text(value);
-            return Ok(piece.map(|piece| {
-                let is_there = !value.is_nullish();
-                is_there.then_some(piece).into_iter().collect()
-            }));
-        };
+    /// A value as pieces of text; see [`Program::run_texts`](crate::Program::run_texts). Adds their length to `bytes`.
+    pub(super) fn pieces(
+        &mut self,
+        value: Value,
+        bytes: &mut usize,
+    ) -> Result<Option<Vec<String>>> {
         let mut pieces = Vec::new();
-        let mut bytes = 0;
+        let Some(items) = self.as_list(value)? else {
+            let is_text = self.push_piece(value, &mut pieces, bytes)?;
+            return Ok(is_text.then_some(pieces));
+        };
         for index in items.range() {
             let item = self.heap.cells[index];
-            let Some(piece) = self.scalar_text(item) else {
+            if !self.push_piece(item, &mut pieces, bytes)? {
                 return Ok(None);
-            };
-            bytes += piece.len();
-            self.spend_bytes(piece.len())?;
-            self.check_output(bytes)?;
-            if !item.is_nullish() {
-                pieces.push(piece);
             }
         }
         Ok(Some(pieces))
+    }
+    /// Adds the text of a scalar, and nothing for null; false for a list or an object.
+    fn push_piece(
+        &mut self,
+        value: Value,
+        pieces: &mut Vec<String>,
+        bytes: &mut usize,
+    ) -> Result<bool> {
+        let len = self.heap.slice_of(value).map_or(0, Slice::len);
+        *bytes += len;
+        self.spend_bytes(len)?;
+        self.check_output(*bytes)?;
+        let text = self.scalar_text(value);
+        let is_text = text.is_some();
+        pieces.extend(text.filter(|_| !value.is_nullish()));
+        Ok(is_text)
     }
 
     /// The members of a value as pieces of text; see [`Program::run_members`](crate::Program::run_members).
@@ -95,17 +104,16 @@ impl Run<'_> {
         if value.is_nullish() {
             return Ok(Some(Vec::new()));
         }
-        if self.heap.kind(value) != Kinds::OBJECT {
-            return Ok(None);
-        }
         let Some(members) = self.as_members(value)? else {
             return Ok(None);
         };
         let mut all = Vec::new();
+        let mut bytes = 0;
         for index in members.range() {
             let member = self.heap.members[index];
+            bytes += member.key.len();
             let name = self.heap.string(member.key).into_owned();
-            match self.pieces(member.value)? {
+            match self.pieces(member.value, &mut bytes)? {
                 Some(pieces) => all.push(Member { name, pieces }),
                 None => return Ok(None),
             }

@@ -201,6 +201,44 @@ fn many_keys_of_one_object_take_linear_time() {
     }
 }
 
+#[test]
+fn every_byte_that_a_method_reads_costs_fuel() {
+    let zeros = vec!["0"; 1_000].join(",");
+    let digits = "1".repeat(100_000);
+    let body = format!(r#"{{"l":[{zeros}],"n":{digits},"s":"{digits}","o":{{"a_{digits}":1}}}}"#);
+    let inputs = Inputs::new().body(body.as_bytes());
+    let mappings = [
+        "$.l->map(@)->as($m)->echo($.l->filter($m->contains(1)))",
+        "$.l->filter(@->gt($.n))",
+        "$.l->filter(@->eq($.n))",
+        "$.l->map($.n->add(1))",
+        "$.l->map($.s->parseInt)",
+        "$.l->map(\"a\"->split($.s))",
+        "$.l->map([@]->joinNotNull($.s))",
+        "$.o->keysToCamelCase->as($o)->echo($.l->map($o.x?))",
+        "$.o->keysToCamelCase->as($o)->echo($.l->map($o->get(\"x\")))",
+        "$.o->keysToCamelCase->as($o)->echo($.l->map({ ... $o, y: 1 }.y))",
+        "$.o->keysToCamelCase->as($o)->echo($.l->filter($o->eq({ a: 1 })))",
+    ];
+    let mut cheap = mappings.to_vec();
+    cheap.retain(|mapping| program(mapping).run(&inputs, &few_steps()) != Err(Failure::Steps));
+    assert!(cheap.is_empty(), "{cheap:#?}");
+}
+
+#[test]
+fn parameters_of_a_query_have_a_length() {
+    let body = format!(r#"{{"s":"{}"}}"#, "x".repeat(1_000));
+    let inputs = Inputs::new().body(body.as_bytes());
+    let limits = RunLimits {
+        output_bytes_max: 2_500,
+        ..RunLimits::default()
+    };
+    let run = |mapping: &str| program(mapping).run_members(&inputs, &limits);
+    assert!(run("a: s b: s").is_ok());
+    assert_eq!(run("a: s b: s c: s"), Err(Failure::OutputBytes));
+    assert_eq!(run("a: [$.s, $.s] c: s"), Err(Failure::OutputBytes));
+}
+
 /// Seeds of the fuzz target: a version, a mapping, a zero, a body.
 const SEEDS: [&[u8]; 5] = [
     include_bytes!("../../../../fuzz/seeds/mapping/selection"),
