@@ -70,13 +70,7 @@ pub(crate) async fn plan_fairly(
     } else {
         state.labels.on(&entry.labels, asked.context.headers, asked)
     };
-    match (Planning {
-        state,
-        entry,
-        on: &on,
-    })
-    .known()
-    {
+    match Planning::new(state, entry, &on).known() {
         Some(known) => Ok(known),
         // Boxed: keeps the common future small.
         None => Box::pin(plan_unknown(state, entry, on, means, permit)).await,
@@ -98,13 +92,7 @@ pub async fn plan_for(
         observe: &ObserveOptions::default(),
     };
     let on = state.labels.on(&entry.labels, headers, &asked);
-    match (Planning {
-        state,
-        entry,
-        on: &on,
-    })
-    .known()
-    {
+    match Planning::new(state, entry, &on).known() {
         Some(known) => Ok(known),
         None => plan_elsewhere(state, entry, on, offload).await,
     }
@@ -116,11 +104,7 @@ pub fn plan_now(
     entry: &PreparedOperation,
 ) -> Result<(Arc<PlannedOperation>, PlanSource), RequestError> {
     let on = BitSet::new();
-    let planning = Planning {
-        state,
-        entry,
-        on: &on,
-    };
+    let planning = Planning::new(state, entry, &on);
     planning.known().map_or_else(|| planning.run(true), Ok)
 }
 
@@ -132,14 +116,7 @@ async fn plan_unknown(
     permit: Option<PlanPermit>,
 ) -> Result<Found, RequestError> {
     if permit.is_none() {
-        let light = || {
-            Planning {
-                state,
-                entry,
-                on: &on,
-            }
-            .run(false)
-        };
+        let light = || Planning::new(state, entry, &on).run(false);
         if let Some(planned) = means.spend(is_light(&entry.operation), light) {
             return planned;
         }
@@ -172,16 +149,7 @@ async fn plan_elsewhere(
     let (form, on) = offload
         .run(move || {
             let (state, entry, on) = shared;
-            let (state, entry) = (&*state, &*entry);
-            (
-                Planning {
-                    state,
-                    entry,
-                    on: &on,
-                }
-                .form(),
-                on,
-            )
+            (Planning::new(&state, &entry, &on).form(), on)
         })
         .await;
     let Canonical {
@@ -201,12 +169,7 @@ async fn plan_elsewhere(
         made
     };
     let (slot, source) = state.plans.get_or_make(key, make).await?;
-    let planning = Planning {
-        state,
-        entry,
-        on: &on,
-    };
-    Ok(planning.keep(slot, source, binding, operation))
+    Ok(Planning::new(state, entry, &on).keep(slot, source, binding, operation))
 }
 
 /// An operation for which a plan is wanted, and the override labels that are on.
@@ -216,7 +179,10 @@ struct Planning<'a> {
     on: &'a BitSet,
 }
 
-impl Planning<'_> {
+impl<'a> Planning<'a> {
+    fn new(state: &'a SchemaState, entry: &'a PreparedOperation, on: &'a BitSet) -> Self {
+        Planning { state, entry, on }
+    }
     /// The plan, if the operation brings it along.
     fn known(&self) -> Option<Found> {
         let Planning { state, entry, on } = *self;
