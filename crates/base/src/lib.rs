@@ -30,9 +30,9 @@ pub use id::{IdRange, IdVec};
 pub use intern::{Interner, Symbol};
 pub use markup::escape_markup;
 pub use memory::{
-    CommonReservation, HeldBytes, MemoryBudget, MemoryShare, OutOfMemory, Reclaim, Reservation,
+    CommonReservation, HeldBytes, MemoryBudget, MemoryShare, OutOfMemory, Reservation,
 };
 pub use peer::{Client, Peer, PeerRange};
-pub use reclaim::ReclaimableBytes;
+pub use reclaim::{Reclaim, ReclaimableBytes};
 pub use shares::{Share, ShareLimits, Shares, Shortage};
 pub use url::{host_of, is_loopback_host, is_loopback_url, with_stars, without_secrets};

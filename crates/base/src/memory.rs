@@ -19,13 +19,16 @@
 //! many for what else is in use, somebody is called who has the allocator give it back ([`MemoryBudget::on_freed`]). What is
 //! in use and what the allocator keeps are then never much more than what may be in use.
 //!
-//! Invariants: the number is the sum of what living reservations have taken and what shares keep; nothing exceeds the limit but what is there already
-//! when it is counted ([`Reservation::count`]), and then nobody grows until it is gone.
+//! Invariants: the number is the sum of what living reservations have taken, what shares keep and what caches hold
+//! ([`reclaim`](crate::reclaim)). Only bytes that are there already when they are counted exceed the limit
+//! ([`Reservation::count`]); nothing else grows then until they are gone.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
+
+use crate::reclaim::Caches;
 
 /// What a reservation takes from the budget at a time, in bytes.
 pub const CHUNK: usize = 16 << 10;
@@ -39,12 +42,6 @@ pub const SPARE: usize = 256 << 10;
 /// Most bytes that a share keeps although nobody uses them.
 pub const IDLE_MAX: usize = 2 * SPARE;
 
-/// Something that holds memory that can be given up.
-pub trait Reclaim: Send + Sync + std::fmt::Debug {
-    /// Gives up at least so many bytes, or all. Called on threads of requests.
-    fn reclaim(&self, bytes: usize);
-}
-
 /// Bytes that all requests of a process hold together.
 #[derive(Debug)]
 pub struct MemoryBudget {
@@ -53,8 +50,7 @@ pub struct MemoryBudget {
     limit: AtomicUsize,
     refused: AtomicUsize,
     shares: Mutex<Vec<Weak<MemoryShare>>>,
-    /// Caches that give up memory.
-    pub(crate) holders: Mutex<Vec<Weak<dyn Reclaim>>>,
+    pub(crate) caches: Caches,
     /// What large reservations have given back since `on_freed` was called last.
     freed: AtomicUsize,
     on_freed: OnceLock<fn()>,
@@ -75,7 +71,7 @@ impl MemoryBudget {
             limit: AtomicUsize::new(limit),
             refused: AtomicUsize::new(0),
             shares: Mutex::default(),
-            holders: Mutex::default(),
+            caches: Caches::default(),
             freed: AtomicUsize::new(0),
             on_freed: OnceLock::new(),
         }
@@ -119,11 +115,12 @@ impl MemoryBudget {
         let limit = self.limit();
         limit - limit / 16
     }
-    /// Takes bytes if no more than `most` are in use then, after all that is idle was given back if need be.
+    /// Takes bytes if no more than `most` are in use then. If there is no room, shares give back what is idle; if that is not
+    /// enough, caches give up what is lacking.
     fn take(&self, bytes: usize, most: usize) -> bool {
         let fits = self.try_take(bytes, most)
             || (self.reclaim() && self.try_take(bytes, most))
-            || (self.reclaim_from_holders(bytes) && self.try_take(bytes, most));
+            || self.take_from_caches(bytes, most);
         if !fits {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
@@ -158,10 +155,17 @@ impl MemoryBudget {
             on_freed();
         }
     }
+    /// Bytes up to which shares and caches keep what no request needs: half of the limit.
+    pub(crate) fn roomy(&self) -> usize {
+        self.limit() / 2
+    }
     /// Whether there is so much room that shares may keep some of it.
-    pub(crate) fn is_roomy(&self, bytes: usize) -> bool {
-        let taken = self.taken.load(Ordering::Relaxed).saturating_add(bytes);
-        taken <= self.limit() / 2
+    fn is_roomy(&self, bytes: usize) -> bool {
+        self.taken().saturating_add(bytes) <= self.roomy()
+    }
+    /// Bytes that reservations have taken and shares keep.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
     }
     /// Takes back what is idle; false if there was nothing.
     fn reclaim(&self) -> bool {

@@ -1,11 +1,32 @@
 //! Memory that can be given up: caches hold it while requests do not need it.
 //!
-//! A cache counts its bytes in the budget of the process as [`ReclaimableBytes`], only while no more than half of the limit
-//! is in use. A request for which the budget has no room has the caches give up as much as it needs before it is refused.
+//! A cache counts its bytes in the memory budget of the process as [`ReclaimableBytes`], only while no more than half of the
+//! limit is in use. Before the budget refuses a request, it makes caches give up what the request lacks. Where caches hold
+//! less than that, they keep it: the request is refused either way.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-use crate::{MemoryBudget, OutOfMemory, memory::Reclaim};
+use crate::{MemoryBudget, OutOfMemory};
+
+/// A cache that gives up memory.
+pub trait Reclaim: Send + Sync + fmt::Debug {
+    /// Gives up at least so many bytes, or all that it holds. Called on threads of requests.
+    fn reclaim(&self, bytes: usize);
+}
+
+/// The caches of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Caches {
+    list: Mutex<Vec<Weak<dyn Reclaim>>>,
+    /// Bytes that all of them hold.
+    bytes: AtomicUsize,
+}
 
 /// Bytes that a cache holds; given back when this is dropped.
 #[derive(Debug)]
@@ -16,16 +37,20 @@ pub struct ReclaimableBytes {
 
 impl Drop for ReclaimableBytes {
     fn drop(&mut self) {
+        self.budget
+            .caches
+            .bytes
+            .fetch_sub(self.bytes, Ordering::Relaxed);
         self.budget.give_back(self.bytes);
     }
 }
 
 impl MemoryBudget {
     /// Registers a cache that gives up memory when requests need it.
-    pub fn reclaim_from(&self, holder: Weak<dyn Reclaim>) {
-        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        holders.retain(|holder| holder.strong_count() > 0);
-        holders.push(holder);
+    pub fn reclaim_from(&self, cache: Weak<dyn Reclaim>) {
+        let mut list = self.caches.lock();
+        list.retain(|cache| cache.strong_count() > 0);
+        list.push(cache);
     }
 
     /// Counts bytes of a cache, if no more than half of the limit is in use then.
@@ -33,27 +58,39 @@ impl MemoryBudget {
         self: &Arc<Self>,
         bytes: usize,
     ) -> Result<ReclaimableBytes, OutOfMemory> {
-        if !self.is_roomy(bytes) || !self.try_take(bytes, self.limit()) {
+        if !self.try_take(bytes, self.roomy()) {
             return Err(OutOfMemory);
         }
+        self.caches.bytes.fetch_add(bytes, Ordering::Relaxed);
         let budget = Arc::clone(self);
         Ok(ReclaimableBytes { budget, bytes })
     }
 
-    /// Has caches give up bytes; false if there are no caches.
-    pub(crate) fn reclaim_from_holders(&self, bytes: usize) -> bool {
-        let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without the lock: a cache may drop the last reference to an object that takes it.
-        let holders: Vec<_> = holders.iter().filter_map(Weak::upgrade).collect();
-        holders.iter().for_each(|holder| holder.reclaim(bytes));
-        !holders.is_empty()
+    /// Makes one cache after another give up what is lacking, and takes bytes if no more than `most` are in use then.
+    pub(crate) fn take_from_caches(&self, bytes: usize, most: usize) -> bool {
+        let lacking = || self.taken().saturating_add(bytes).saturating_sub(most);
+        if lacking() > self.caches.bytes.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.caches.living().iter().any(|cache| {
+            cache.reclaim(lacking());
+            self.try_take(bytes, most)
+        })
+    }
+}
+
+impl Caches {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn Reclaim>>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Copies the list: a cache may drop the last reference to an object that takes the lock.
+    fn living(&self) -> Vec<Arc<dyn Reclaim>> {
+        self.lock().iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
     use crate::{Reservation, memory::CHUNK};
 
@@ -75,9 +112,7 @@ mod tests {
     #[test]
     fn a_request_has_caches_give_up_what_it_needs_and_no_more() {
         let budget = Arc::new(MemoryBudget::new(64 * CHUNK));
-        let holder = Arc::new(Holder::default());
-        let weak: Weak<Holder> = Arc::downgrade(&holder);
-        budget.reclaim_from(weak);
+        let holder = cache(&budget, 0);
         while let Ok(one) = budget.hold_reclaimable(CHUNK) {
             holder.0.lock().unwrap().push(one);
         }
@@ -93,5 +128,41 @@ mod tests {
         assert_eq!(budget.refused(), 1);
         drop(request);
         assert_eq!(budget.used(), 0);
+    }
+
+    /// A cache that holds so many chunks.
+    fn cache(budget: &Arc<MemoryBudget>, chunks: usize) -> Arc<Holder> {
+        let holder = Arc::new(Holder::default());
+        let weak: Weak<Holder> = Arc::downgrade(&holder);
+        budget.reclaim_from(weak);
+        let held = (0..chunks).map(|_| budget.hold_reclaimable(CHUNK).unwrap());
+        holder.0.lock().unwrap().extend(held);
+        holder
+    }
+
+    fn chunks(holder: &Holder) -> usize {
+        holder.0.lock().unwrap().len()
+    }
+
+    #[test]
+    fn caches_give_up_one_after_another_and_no_more_than_is_lacking() {
+        let budget = Arc::new(MemoryBudget::new(64 * CHUNK));
+        let caches = [8, 8].map(|chunks| cache(&budget, chunks));
+        let running = Reservation::new(&budget);
+        running.run();
+        running.grow(44 * CHUNK).unwrap();
+        // Something new may begin up to 48 chunks, so a request of three lacks fifteen of the sixteen that caches hold.
+        let request = Reservation::new(&budget);
+        request.grow(3 * CHUNK).unwrap();
+        assert_eq!([chunks(&caches[0]), chunks(&caches[1])], [0, 1]);
+    }
+
+    #[test]
+    fn a_request_that_is_refused_either_way_leaves_caches_full() {
+        let budget = Arc::new(MemoryBudget::new(64 * CHUNK));
+        let full = cache(&budget, 32);
+        let request = Reservation::new(&budget);
+        assert_eq!(request.grow(49 * CHUNK), Err(OutOfMemory));
+        assert_eq!(chunks(&full), 32);
     }
 }
