@@ -47,9 +47,10 @@ pub struct CacheOptions {
     pub kept_max: Duration,
     /// Most tags whose invalidation is remembered. Default 100,000.
     pub tags_max: usize,
-    /// Most missing keys for which requests are shared. Default 16,384.
+    /// Most missing keys for which requests are shared. Default 16,384. One client has `memory.client_percent` of them at
+    /// most.
     pub flights_max: usize,
-    /// Most refreshes in the background at a time. Default 256. One client has `memory.client_percent` of them.
+    /// Most refreshes in the background at a time. Default 256. One client has `memory.client_percent` of them at most.
     pub refreshes_max: usize,
     /// Without contact for so long the remote tier counts as lost. Default 1 s.
     pub lost_after: Duration,
@@ -68,6 +69,13 @@ impl Default for CacheOptions {
             lost_after: Duration::from_secs(1),
             on_lost: LostPolicy::Serve,
         }
+    }
+}
+
+impl CacheOptions {
+    /// The limits of a table with so many places.
+    fn share_of(&self, all: usize) -> ShareLimits {
+        ShareLimits::of(all, self.memory.client_percent)
     }
 }
 
@@ -155,7 +163,7 @@ impl ResponseCache {
             list: InvalidationList::new(options.tags_max, options.kept_max),
             remote,
             queue: WriteQueue::default(),
-            flights: Arc::new(Flights::new(options.flights_max)),
+            flights: Arc::new(Flights::new(options.share_of(options.flights_max))),
             refreshes: Arc::default(),
             contact: AtomicU64::new(0),
             options,
@@ -190,9 +198,9 @@ impl ResponseCache {
         }
     }
 
-    /// Who sends a request for a key that is missing.
-    pub fn begin(&self, second: Key) -> FlightRole {
-        self.flights.begin(second)
+    /// Decides who sends the request for a key that `client` misses.
+    pub fn begin(&self, second: Key, client: Option<IpAddr>) -> FlightRole {
+        self.flights.begin(second, client)
     }
 
     /// Whether a hit has its entry asked for again in the background: stale ones always, fresh ones by chance shortly before
@@ -208,10 +216,9 @@ impl ResponseCache {
         if !refresh::is_due(&found.entry, now, random) {
             return None;
         }
-        let percent = self.options.memory.client_percent;
-        let limits = ShareLimits::of(self.options.refreshes_max, percent);
+        let limits = self.options.share_of(self.options.refreshes_max);
         let _share = self.refreshes.take(client, 1, limits).ok()?;
-        match self.flights.begin(lookup.second) {
+        match self.flights.begin(lookup.second, client) {
             FlightRole::Lead(leader) => Some(Refresh { leader, _share }),
             FlightRole::Wait(_) | FlightRole::Alone => None,
         }
