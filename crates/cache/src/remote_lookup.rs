@@ -43,11 +43,9 @@ impl ResponseCache {
         let Some(remote) = &self.remote else {
             return Ok(());
         };
-        let followed = async {
-            let fetched = remote.tier.fetch(&[]).await?;
-            self.follow(remote, fetched.position, now).await
-        };
-        remote.call(RemoteUse::Invalidate, followed).await
+        let followed = self.fetch(remote, &[], now);
+        remote.call(RemoteUse::Invalidate, followed).await?;
+        Ok(())
     }
 
     /// Invalidates entries of all processes. Where the remote tier cannot be reached, this fails, and nothing is invalid.
@@ -70,8 +68,8 @@ impl ResponseCache {
         remote.call(RemoteUse::Invalidate, invalidated).await
     }
 
-    /// Asks for what is missing: entries and records in one round, and in a second one those entries whose key depends on
-    /// a record that was not known here.
+    /// Fetches what memory lacks: entries and records in one round. Where a record that was not known here changes the key
+    /// of an entry, a second round fetches the entries of such keys.
     async fn fetch_missing(
         &self,
         remote: &Remote,
@@ -79,45 +77,49 @@ impl ResponseCache {
         caller: &CallerKey<'_>,
         now: Timestamp,
     ) -> Result<(), RemoteError> {
-        let missing: Vec<usize> = (0..lookups.len())
-            .filter(|at| !is_fresh(&lookups[*at]))
-            .collect();
-        let entries = missing.iter().map(|at| lookups[*at].second);
-        let records = missing.iter().map(|at| lookups[*at].first);
+        let missing: Vec<&mut Lookup> = lookups.iter_mut().filter(|l| !is_fresh(l)).collect();
+        let entries = missing.iter().map(|lookup| lookup.second);
+        let records = missing.iter().map(|lookup| lookup.first);
         let keys: Vec<Key> = entries.chain(records).collect();
-        let fetched = remote.tier.fetch(&keys).await?;
-        self.follow(remote, fetched.position, now).await?;
-        let (entries, records) = fetched
-            .values
-            .split_at(missing.len().min(fetched.values.len()));
+        let values = self.fetch(remote, &keys, now).await?;
+        let value = |at: usize| values.get(at).and_then(Option::as_ref);
+        let count = missing.len();
         let mut moved = Vec::new();
-        for (at, record) in missing.iter().zip(records) {
-            let lookup = &mut lookups[*at];
-            if let Some(record) = record.as_deref().and_then(read_record)
-                && now < record.until
-            {
-                let second = self.take_record(lookup.first, record, caller, now);
-                if second != lookup.second {
-                    lookup.second = second;
-                    moved.push(*at);
+        for (at, lookup) in missing.into_iter().enumerate() {
+            let second = match value(count + at).and_then(|bytes| read_record(bytes)) {
+                Some(record) if now < record.until => {
+                    self.take_record(lookup.first, record, caller, now)
                 }
-            }
-        }
-        for (at, entry) in missing.iter().zip(entries) {
-            if !moved.contains(at) {
-                self.take_entry(&mut lookups[*at], entry.as_ref(), now);
+                _ => lookup.second,
+            };
+            if second == lookup.second {
+                self.take_entry(lookup, value(at), now);
+            } else {
+                lookup.second = second;
+                moved.push(lookup);
             }
         }
         if moved.is_empty() {
             return Ok(());
         }
-        let keys: Vec<Key> = moved.iter().map(|at| lookups[*at].second).collect();
-        let fetched = remote.tier.fetch(&keys).await?;
-        self.follow(remote, fetched.position, now).await?;
-        for (at, entry) in moved.iter().zip(&fetched.values) {
-            self.take_entry(&mut lookups[*at], entry.as_ref(), now);
+        let keys: Vec<Key> = moved.iter().map(|lookup| lookup.second).collect();
+        let values = self.fetch(remote, &keys, now).await?;
+        for (at, lookup) in moved.into_iter().enumerate() {
+            self.take_entry(lookup, values.get(at).and_then(Option::as_ref), now);
         }
         Ok(())
+    }
+
+    /// Fetches values, and learns what was invalidated before they were read.
+    async fn fetch(
+        &self,
+        remote: &Remote,
+        keys: &[Key],
+        now: Timestamp,
+    ) -> Result<Vec<Option<Bytes>>, RemoteError> {
+        let fetched = remote.tier.fetch(keys).await?;
+        self.follow(remote, fetched.position, now).await?;
+        Ok(fetched.values)
     }
 
     /// Takes over a record of another process; gives the second key that follows.
