@@ -15,7 +15,7 @@
 //! [nonce](Position::nonce), so that the numbers of two histories are told apart.
 
 use std::{
-    collections::VecDeque,
+    collections::BTreeMap,
     sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
@@ -88,15 +88,15 @@ struct State {
     floor: u64,
     /// The last invalidation of each tag.
     numbers: FastMap<Tag, u64>,
-    /// All of them, the oldest first.
-    order: VecDeque<Mark>,
+    /// The marks of all `numbers`, with the time of each.
+    order: BTreeMap<Mark, Timestamp>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// The last invalidation of a tag; earlier ones come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Mark {
-    tag: Tag,
     number: u64,
-    at: Timestamp,
+    tag: Tag,
 }
 
 impl InvalidationList {
@@ -204,18 +204,16 @@ impl InvalidationList {
         };
     }
 
-    /// Drops what no entry can be as old as, and the oldest of too many.
+    /// Forgets invalidations that are older than any entry, and the oldest ones where there are too many.
     fn forget(&self, state: &mut State, now: Timestamp) {
-        while let Some(oldest) = state.order.front().copied() {
-            let is_over = now.since(oldest.at) > self.kept_max;
-            if !is_over && state.order.len() <= self.tags_max {
+        while let Some(oldest) = state.order.first_entry() {
+            let is_over = now.since(*oldest.get()) > self.kept_max;
+            if !is_over && state.numbers.len() <= self.tags_max {
                 return;
             }
-            state.order.pop_front();
-            state.floor = state.floor.max(oldest.number);
-            if state.numbers.get(&oldest.tag) == Some(&oldest.number) {
-                state.numbers.remove(&oldest.tag);
-            }
+            let (Mark { number, tag }, _) = oldest.remove_entry();
+            state.floor = state.floor.max(number);
+            state.numbers.remove(&tag);
         }
     }
 
@@ -242,12 +240,19 @@ impl State {
         }
     }
 
+    /// Notes an invalidation of tags. A tag has one mark, however often it is invalidated: otherwise invalidations of one
+    /// tag would make the list forget all others.
     fn mark(&mut self, number: u64, tags: &[Tag], at: Timestamp) {
-        for tag in tags {
-            let known = self.numbers.entry(*tag).or_insert(0);
-            *known = number.max(*known);
-            let tag = *tag;
-            self.order.push_back(Mark { tag, number, at });
+        for tag in tags.iter().copied() {
+            let previous = self.numbers.get(&tag).copied();
+            if previous.is_some_and(|previous| previous >= number) {
+                continue;
+            }
+            if let Some(number) = previous {
+                self.order.remove(&Mark { number, tag });
+            }
+            self.numbers.insert(tag, number);
+            self.order.insert(Mark { number, tag }, at);
         }
     }
 }

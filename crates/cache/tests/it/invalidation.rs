@@ -162,3 +162,19 @@ fn numbers_that_are_missing_are_noticed() {
     assert_eq!(list.observe(at(7, 70)), ClockState::Behind);
     assert!(list.is_behind());
 }
+
+#[test]
+fn invalidations_of_one_tag_do_not_crowd_out_others() {
+    let list = InvalidationList::new(2, Duration::from_secs(60));
+    list.invalidate(&[Tag(1)], NOW);
+    let stamp = list.stamp();
+    for _ in 0..10 {
+        list.invalidate(&[Tag(2), Tag(2)], NOW);
+    }
+    assert!(list.is_valid(stamp, &[Tag(1)]) && !list.is_valid(stamp, &[Tag(2)]));
+    // A third tag makes the list forget the oldest, and with it everything that was sent before.
+    list.invalidate(&[Tag(3)], NOW);
+    assert!(list.is_valid(stamp, &[Tag(1)]));
+    list.invalidate(&[Tag(4)], NOW);
+    assert!(!list.is_valid(stamp, &[Tag(1)]));
+}
