@@ -25,6 +25,7 @@ use crate::{
     codec::{write_entry, write_record},
     flight::FLIGHTS_MAX,
     refresh,
+    writer::BYTES_MAX as QUEUE_BYTES_MAX,
 };
 
 /// What becomes of hits in memory while the remote tier does not say what was invalidated.
@@ -87,7 +88,7 @@ pub struct ResponseCache {
     pub(crate) list: InvalidationList,
     pub(crate) remote: Option<Remote>,
     pub(crate) options: CacheOptions,
-    queue: WriteQueue,
+    queue: Arc<WriteQueue>,
     flights: Arc<Flights>,
     refreshes: Arc<Shares<IpAddr>>,
     /// When the remote tier said last what was invalidated.
@@ -162,7 +163,7 @@ impl ResponseCache {
             memory: MemoryTier::new(options.memory, budget),
             list: InvalidationList::new(options.tags_max, options.kept_max),
             remote,
-            queue: WriteQueue::default(),
+            queue: WriteQueue::new(options.share_of(QUEUE_BYTES_MAX), budget),
             flights: Arc::new(Flights::new(options.share_of(options.flights_max))),
             refreshes: Arc::default(),
             contact: AtomicU64::new(0),
@@ -224,7 +225,8 @@ impl ResponseCache {
         }
     }
 
-    /// Stores an answer.
+    /// Stores an answer in memory, and queues it for the remote tier. Fails if memory has no room for it; the remote tier may
+    /// have it nevertheless.
     pub fn store(&self, write: Write<'_>, now: Timestamp) -> Result<(), StoringRefusal> {
         if !self.list.is_valid(write.stamp, &write.tags) {
             return Err(StoringRefusal::InvalidatedMeanwhile);
@@ -256,15 +258,15 @@ impl ResponseCache {
         });
         let kept = self.memory.insert(second, Arc::clone(&entry), write.client);
         self.flights.note(&second, kept.is_ok());
-        if self.remote.is_none() {
-            return kept;
+        if self.remote.is_some() {
+            let write_to_remote = RemoteWrite {
+                key: second,
+                value: write_entry(&entry),
+                until,
+            };
+            self.queue.push(write_to_remote, write.client);
         }
-        let value = write_entry(&entry);
-        self.queue.push(RemoteWrite {
-            key: second,
-            value,
-            until,
-        })
+        kept
     }
 
     /// Invalidates entries of this process, where there is no remote tier.
@@ -278,14 +280,19 @@ impl ResponseCache {
         self.note_contact(now);
     }
 
-    /// Writes to the remote tier whatever comes, for ever. A task of its own.
+    /// Writes to the remote tier that were dropped, because the queue had no room or the remote tier failed.
+    pub fn dropped_writes(&self) -> u64 {
+        self.queue.dropped()
+    }
+
+    /// Sends entries to the remote tier as they are stored. Never returns: it needs a task of its own.
     pub async fn write_behind(&self) {
         if let Some(remote) = &self.remote {
             self.queue.run(remote).await;
         }
     }
 
-    /// Writes to the remote tier what waits.
+    /// Sends all entries that wait to the remote tier.
     pub async fn flush(&self) {
         if let Some(remote) = &self.remote {
             self.queue.flush(remote).await;
@@ -348,14 +355,15 @@ impl ResponseCache {
         if is_new {
             // Twice as long as need be: the next answer does not write it again.
             record.until = until.plus(until.since(now));
+            self.memory.insert_record(first, record.clone(), client)?;
             if self.remote.is_some() {
-                self.queue.push(RemoteWrite {
+                let write_to_remote = RemoteWrite {
                     key: first,
                     value: write_record(&record),
                     until: record.until,
-                })?;
+                };
+                self.queue.push(write_to_remote, client);
             }
-            self.memory.insert_record(first, record.clone(), client)?;
         }
         Ok(record)
     }

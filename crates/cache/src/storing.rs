@@ -95,13 +95,11 @@ pub enum StoringRefusal {
     ClientShare,
     /// The memory of the process is needed for requests.
     OutOfMemory,
-    /// Too many entries wait to be written to the remote tier.
-    QueueFull,
 }
 
 impl StoringRefusal {
     /// All of them.
-    pub const ALL: [StoringRefusal; 14] = [
+    pub const ALL: [StoringRefusal; 13] = [
         StoringRefusal::NoLifetime,
         StoringRefusal::NoStore,
         StoringRefusal::PrivateWithoutId,
@@ -115,7 +113,6 @@ impl StoringRefusal {
         StoringRefusal::InvalidatedMeanwhile,
         StoringRefusal::ClientShare,
         StoringRefusal::OutOfMemory,
-        StoringRefusal::QueueFull,
     ];
 
     /// Its name in metrics.
@@ -134,7 +131,6 @@ impl StoringRefusal {
             StoringRefusal::InvalidatedMeanwhile => "invalidated_meanwhile",
             StoringRefusal::ClientShare => "client_share",
             StoringRefusal::OutOfMemory => "out_of_memory",
-            StoringRefusal::QueueFull => "queue_full",
         }
     }
 }

@@ -14,3 +14,4 @@ mod memory;
 mod remote_double;
 mod tiers;
 mod vectors;
+mod writes;
