@@ -1,5 +1,7 @@
 //! Look-ups in the remote tier, and following its clock.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 
 use crate::{
@@ -10,11 +12,13 @@ use crate::{
 
 impl ResponseCache {
     /// Looks for what was asked, in memory and then in the remote tier, for which it waits no longer than
-    /// [`RemoteLimits::fetch`](crate::RemoteLimits::fetch). What fails there is missing.
+    /// [`RemoteLimits::fetch`](crate::RemoteLimits::fetch). What fails there is missing. What it finds there is kept in memory,
+    /// in the share of `client`.
     pub async fn look_up(
         &self,
         firsts: &[Key],
         caller: &CallerKey<'_>,
+        client: Option<IpAddr>,
         now: Timestamp,
     ) -> Vec<Lookup> {
         let look = |first: &Key| self.look_up_in_memory(*first, caller, now);
@@ -25,7 +29,7 @@ impl ResponseCache {
         if !self.list.is_behind() && lookups.iter().all(is_fresh) {
             return lookups;
         }
-        let fetched = self.fetch_missing(remote, &mut lookups, caller, now);
+        let fetched = self.fetch_missing(remote, &mut lookups, caller, client, now);
         let done = remote.call(RemoteUse::Fetch, fetched).await;
         if done.is_err() && self.options.on_lost == LostPolicy::Serve {
             // Memory is not asked whether it is behind: what it knows is better than nothing.
@@ -75,6 +79,7 @@ impl ResponseCache {
         remote: &Remote,
         lookups: &mut [Lookup],
         caller: &CallerKey<'_>,
+        client: Option<IpAddr>,
         now: Timestamp,
     ) -> Result<(), RemoteError> {
         let missing: Vec<&mut Lookup> = lookups.iter_mut().filter(|l| !is_fresh(l)).collect();
@@ -88,12 +93,12 @@ impl ResponseCache {
         for (at, lookup) in missing.into_iter().enumerate() {
             let second = match value(count + at).and_then(|bytes| read_record(bytes)) {
                 Some(record) if now < record.until => {
-                    self.take_record(lookup.first, record, caller, now)
+                    self.take_record(lookup.first, record, caller, client, now)
                 }
                 _ => lookup.second,
             };
             if second == lookup.second {
-                self.take_entry(lookup, value(at), now);
+                self.take_entry(lookup, value(at), client, now);
             } else {
                 lookup.second = second;
                 moved.push(lookup);
@@ -105,7 +110,8 @@ impl ResponseCache {
         let keys: Vec<Key> = moved.iter().map(|lookup| lookup.second).collect();
         let values = self.fetch(remote, &keys, now).await?;
         for (at, lookup) in moved.into_iter().enumerate() {
-            self.take_entry(lookup, values.get(at).and_then(Option::as_ref), now);
+            let value = values.get(at).and_then(Option::as_ref);
+            self.take_entry(lookup, value, client, now);
         }
         Ok(())
     }
@@ -128,6 +134,7 @@ impl ResponseCache {
         first: Key,
         record: VaryRecord,
         caller: &CallerKey<'_>,
+        client: Option<IpAddr>,
         now: Timestamp,
     ) -> Key {
         let known = self.record(first, now);
@@ -137,13 +144,19 @@ impl ResponseCache {
         };
         if known.is_none_or(|known| !known.says_what(&record)) {
             // Without room it is asked for again.
-            let _ = self.memory.insert_record(first, record.clone(), None);
+            let _ = self.memory.insert_record(first, record.clone(), client);
         }
         self.keys.second(first, &record, caller)
     }
 
     /// Takes over an entry of another process, if it is good, and better than what was found here.
-    fn take_entry(&self, lookup: &mut Lookup, bytes: Option<&Bytes>, now: Timestamp) {
+    fn take_entry(
+        &self,
+        lookup: &mut Lookup,
+        bytes: Option<&Bytes>,
+        client: Option<IpAddr>,
+        now: Timestamp,
+    ) {
         // What was found before may have been invalidated meanwhile.
         let known = lookup.found.take();
         let local = known.map(|found| found.entry);
@@ -159,7 +172,9 @@ impl ResponseCache {
         }
         if let Some(found) = self.judge(entry.into(), &lookup.second, now) {
             // Without room it is asked for again.
-            let _ = self.memory.insert(lookup.second, found.entry.clone(), None);
+            let _ = self
+                .memory
+                .insert(lookup.second, found.entry.clone(), client);
             lookup.found = Some(found);
         }
     }

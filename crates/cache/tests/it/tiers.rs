@@ -1,12 +1,12 @@
 //! Two tiers and several processes.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use ogive_base::MemoryBudget;
 use ogive_cache::{
-    CacheOptions, CallerKey, ClockStamp, Invalidation, Key, KeySecret, LostPolicy, Remote,
-    RemoteLimits, RemoteTier, ResponseCache, Tag, Timestamp,
+    CacheOptions, CallerKey, ClockStamp, Invalidation, Key, KeySecret, LostPolicy, MemoryLimits,
+    Remote, RemoteLimits, RemoteTier, ResponseCache, Tag, Timestamp,
 };
 use ogive_testbase::Rng;
 use tokio::time::Instant;
@@ -17,11 +17,15 @@ use crate::{
 };
 
 fn process(service: &Arc<Service>, on_lost: LostPolicy) -> ResponseCache {
-    let tier: Arc<dyn RemoteTier> = Arc::clone(service) as _;
     let options = CacheOptions {
         on_lost,
         ..CacheOptions::default()
     };
+    process_with(service, options)
+}
+
+fn process_with(service: &Arc<Service>, options: CacheOptions) -> ResponseCache {
+    let tier: Arc<dyn RemoteTier> = Arc::clone(service) as _;
     let remote = Remote::new(tier, RemoteLimits::default());
     let budget = Arc::new(MemoryBudget::default());
     ResponseCache::new(KeySecret::derive(b"tests"), options, Some(remote), &budget)
@@ -32,7 +36,7 @@ fn public() -> HeaderMap {
 }
 
 async fn find(cache: &ResponseCache, key: Key, now: Timestamp) -> Option<String> {
-    let lookups = cache.look_up(&[key], &anyone(), now).await;
+    let lookups = cache.look_up(&[key], &anyone(), None, now).await;
     body(&lookups[0]).map(str::to_owned)
 }
 
@@ -60,6 +64,33 @@ async fn what_one_process_stores_others_find_and_then_have_themselves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_client_finds_remotely_counts_in_its_share_of_memory() {
+    let service = Service::new();
+    let one = process(&service, LostPolicy::Serve);
+    one.follow_clock(NOW).await.unwrap();
+    let key = first(&one, "a");
+    put(&one, key, one.stamp(), "1", &[]);
+    one.flush().await;
+    // A share of 100 bytes, less than any entry.
+    let memory = MemoryLimits {
+        client_percent: 0,
+        ..MemoryLimits::default()
+    };
+    let options = CacheOptions {
+        memory,
+        ..CacheOptions::default()
+    };
+    let other = process_with(&service, options);
+    let client = Some(IpAddr::from([10, 0, 0, 1]));
+    for (client, is_kept) in [(client, false), (None, true)] {
+        let lookups = other.look_up(&[key], &anyone(), client, NOW).await;
+        assert_eq!(body(&lookups[0]), Some("1"));
+        let in_memory = other.look_up_in_memory(key, &anyone(), NOW);
+        assert_eq!(in_memory.found.is_some(), is_kept);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_record_that_is_not_known_costs_a_second_round_once() {
     let service = Service::new();
     let [one, other] = [(); 2].map(|()| process(&service, LostPolicy::Serve));
@@ -78,12 +109,12 @@ async fn a_record_that_is_not_known_costs_a_second_round_once() {
     let caller = CallerKey::new(&sent_other, None);
     other.follow_clock(NOW).await.unwrap();
     let before = service.state().fetches;
-    let lookups = other.look_up(&[key], &caller, NOW).await;
+    let lookups = other.look_up(&[key], &caller, None, NOW).await;
     assert_eq!(body(&lookups[0]), Some("1"));
     assert_eq!(service.state().fetches - before, 2);
     other.memory().remove(&lookups[0].second);
     assert_eq!(
-        body(&other.look_up(&[key], &caller, NOW).await[0]),
+        body(&other.look_up(&[key], &caller, None, NOW).await[0]),
         Some("1")
     );
     assert_eq!(
@@ -107,7 +138,7 @@ async fn a_batch_is_one_round_for_what_memory_lacks() {
         keys: asked,
         ..
     } = service.state().clone();
-    let lookups = one.look_up(&keys, &anyone(), NOW).await;
+    let lookups = one.look_up(&keys, &anyone(), None, NOW).await;
     assert_eq!(lookups.iter().filter(|l| l.found.is_some()).count(), 99);
     assert_eq!(service.state().fetches - fetches, 1);
     assert_eq!(service.state().keys - asked, 2, "one entry and its record");
