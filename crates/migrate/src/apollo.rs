@@ -637,11 +637,11 @@ fn hook_condition<const AT: usize>(format: Format, node: &Node) -> Result<Node, 
 /// What Apollo Router does without being told.
 pub(crate) fn finish(walk: &mut Walk<'_>) {
     if walk.text("health_check.enabled") != Some("false") {
-        let why = "Apollo Router's address for health unless told otherwise";
+        let why = "Apollo Router's default address for health";
         walk.implied("health_check.listen", "127.0.0.1:8088", why);
     }
     if walk.is_on("persisted_queries.enabled") && !walk.has("persisted_queries.local_manifests") {
-        let why = "its documents come from GraphOS, which is not asked: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
+        let why = "its documents come from GraphOS, which Ogive does not query: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
         walk.lost(&["persisted_queries".to_owned()], why);
     }
     if walk.has("telemetry.request_id.header") {
@@ -651,11 +651,11 @@ pub(crate) fn finish(walk: &mut Walk<'_>) {
             "a header for request ids is named",
         );
     }
-    tokens::enforce(walk, "Apollo Router enforces them unless told otherwise");
+    tokens::enforce(walk, "Apollo Router enforces them by default");
     walk.implied(
         "http.graphql_endpoint",
         "/",
-        "Apollo Router serves GraphQL at `/` unless told otherwise",
+        "Apollo Router serves GraphQL at `/` by default",
     );
     if walk.has("traffic_shaping.router.rate_limit.interval")
         || walk.has("traffic_shaping.router.rate_limit.capacity")
@@ -721,7 +721,7 @@ fn mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("false") => walk.not_needed(path, OFF),
         Some("true") => walk.refuse(path, "mutations"),
-        // Nobody knows here what it will be.
+        // Only the environment knows the value.
         _ => walk.unsupported(path, MUTATIONS),
     }
 }
@@ -758,7 +758,7 @@ fn shown(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                 walk.not_needed(&below, "places in requests to subgraphs are never shown");
             }
             ("allow_extensions_keys", _) if !of_all => {
-                walk.unsupported(&below, "the same extensions are shown of all subgraphs");
+                walk.unsupported(&below, "one list of extensions holds for all subgraphs");
             }
             ("allow_extensions_keys", _) => {
                 let note = "for all subgraphs whose errors are shown";

@@ -41,7 +41,7 @@ const STANDARD: [&str; 14] = [
 /// What stands below `telemetry.instrumentation.spans.STAGE`.
 pub(crate) fn span(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     for (key, value) in entries {
         let from = [path, std::slice::from_ref(&key.text)].concat();
@@ -60,7 +60,7 @@ pub(crate) fn instruments(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let place = STAGES.iter().position(|stage| path[3] == *stage);
     let (metric, _) = INSTRUMENTS[place.unwrap_or_default()];
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     for (key, value) in entries {
         let from = [path, std::slice::from_ref(&key.text)].concat();
@@ -86,7 +86,7 @@ fn apollo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let place = STAGES.iter().position(|stage| path[3] == *stage);
     let place = place.unwrap_or_default();
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     for (name, value) in entries {
         let from = [path, std::slice::from_ref(&name.text)].concat();
@@ -107,7 +107,7 @@ fn apollo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 /// Attributes of an event of Apollo's, which is a line of our access log.
 pub(crate) fn apollo_event(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     for (name, value) in entries {
         let from = [path, std::slice::from_ref(&name.text)].concat();
@@ -124,7 +124,7 @@ pub(crate) fn apollo_event(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-/// Writes one, if it says something here.
+/// Writes one attribute, if its selector has a counterpart and shows no credential.
 fn put(walk: &mut Walk<'_>, from: &[String], target: &[&str], place: usize, value: &Node) {
     let mut errors = Errors::new(SourceId(0));
     let read = Attribute::decode_at(value, ATTRIBUTE_PLACES[place], &mut errors);
@@ -148,7 +148,7 @@ fn put(walk: &mut Walk<'_>, from: &[String], target: &[&str], place: usize, valu
     {
         return walk.unsupported(
             from,
-            "nobody writes into the context: there is no coprocessor and no script",
+            "nothing writes to the context: neither `coprocessor` nor `rhai` is set",
         );
     }
     let name = target.last().copied().unwrap_or_default();
@@ -174,7 +174,7 @@ fn put(walk: &mut Walk<'_>, from: &[String], target: &[&str], place: usize, valu
 /// Cosmo's lists of `{ key, default, value_from }`: of the access log, or of everything.
 pub(crate) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::List(items) = &node.value else {
-        return walk.unsupported(path, "it is no list");
+        return walk.unsupported(path, "it is not a list");
     };
     let targets: &[&[&str]] = match (path[0].as_str(), path.get(1).map(String::as_str)) {
         ("access_logs", _) => &[&["telemetry", "access_log", "attributes"]],
@@ -223,7 +223,7 @@ const METRICS: &[&str] = &[
 /// Cosmo's list of `{ key, value }`, which is a mapping here.
 pub(crate) fn cosmo_resource(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::List(items) = &node.value else {
-        return walk.unsupported(path, "it is no list");
+        return walk.unsupported(path, "it is not a list");
     };
     for (number, item) in items.iter().enumerate() {
         let from = [path, &[number.to_string()]].concat();

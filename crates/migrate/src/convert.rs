@@ -37,7 +37,7 @@ pub(crate) fn same(format: Format, node: &Node) -> Result<Node, String> {
     }
 }
 
-/// The same of a value that has mappings in it, which is read here before it is brought over, and so is not deep.
+/// [`same`] for a value that may contain mappings. The caller has decoded it, so its nesting is bounded.
 pub(crate) fn whole(format: Format, node: &Node) -> Result<Node, String> {
     match &node.value {
         Value::Map(entries) => {
@@ -60,8 +60,8 @@ pub(crate) fn duration(format: Format, node: &Node) -> Result<Node, String> {
     if let Some(reference) = elsewhere(format, node)? {
         return Ok(reference);
     }
-    let found = scalar(node).ok_or("its value is no duration")?;
-    let ms = milliseconds(found).ok_or_else(|| format!("`{found}` is no duration"))?;
+    let found = scalar(node).ok_or("its value is not a duration")?;
+    let ms = milliseconds(found).ok_or_else(|| format!("`{found}` is not a duration"))?;
     let duration = Duration(std::time::Duration::from_millis(ms));
     if duration > Duration::MAX {
         return Err("the longest duration here is `24h`".into());
@@ -170,7 +170,7 @@ pub(crate) fn files(format: Format, node: &Node) -> Result<Node, String> {
 /// A mapping of names to texts.
 pub(crate) fn text_map(format: Format, node: &Node) -> Result<Node, String> {
     let Value::Map(entries) = &node.value else {
-        return Err("its value is no mapping".into());
+        return Err("its value is not a mapping".into());
     };
     let mut out = map();
     for (key, value) in entries {
@@ -279,7 +279,7 @@ pub(crate) fn brokers(format: Format, node: &Node) -> Result<Node, String> {
                     "cluster_enabled" if scalar(value) == Some("true") => {
                         return Err("one server of Redis is heard, not a cluster".to_owned());
                     }
-                    // How long a fetch waits is nobody's concern here.
+                    // How long a fetch waits has no counterpart.
                     "cluster_enabled" | "fetch_max_wait" => {}
                     known if KNOWN.contains(&known) => {
                         set(&mut out, known, brokers(format, value)?)

@@ -12,7 +12,7 @@ use super::{
 /// `cors.policies` of Apollo Router and of Hive Router.
 pub(crate) fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::List(items) = &node.value else {
-        walk.unsupported(path, "it is no list");
+        walk.unsupported(path, "it is not a list");
         return;
     };
     if items.is_empty() {
@@ -23,8 +23,8 @@ pub(crate) fn policies(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-/// Hive Router's `cors` admits nobody unless its switch is on. Where only the environment knows, nobody is admitted
-/// either.
+/// Hive Router's `cors` admits no origin unless its switch is on. If only the environment knows the switch, no origin is
+/// admitted either.
 pub(crate) fn hive_off(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
     let switch = at(node, "enabled").filter(|switch| !switch.is_null());
     match switch.map(|switch| scalar(switch)) {
@@ -45,7 +45,7 @@ fn policy(walk: &mut Walk<'_>, path: &[String], index: usize, item: &Node) {
     let mut at = path.to_vec();
     at.push(index.to_string());
     let Value::Map(entries) = &item.value else {
-        walk.unsupported(&at, "it is no policy");
+        walk.unsupported(&at, "it is not a policy");
         return;
     };
     let mut out = map();
@@ -88,7 +88,7 @@ pub(crate) fn apollo_origins(walk: &mut Walk<'_>, path: &[String], node: &Node) 
 /// Cosmo Router's list of origins, of which `*` is all, and others may hold a `*`.
 pub(crate) fn cosmo_origins(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::List(items) = &node.value else {
-        walk.unsupported(path, "it is no list");
+        walk.unsupported(path, "it is not a list");
         return;
     };
     if walk.text("cors.enabled") == Some("false") {

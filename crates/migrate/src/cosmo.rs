@@ -31,7 +31,7 @@ pub(crate) const RULES: &[Rule] = &[
     to("introspection.enabled", "supergraph.introspection"),
     no(
         "introspection.secret",
-        "introspection is for everybody or nobody",
+        "introspection is on for every caller or off",
     ),
     to("playground.enabled", "homepage.enabled"),
     to("playground.path", "homepage.path"),
@@ -239,7 +239,7 @@ pub(crate) const RULES: &[Rule] = &[
     ),
     unneeded(
         "subgraph_error_propagation.allowed_fields",
-        "errors have a message, a path, locations and extensions, and nothing else",
+        "errors have a message, a path, locations and extensions only",
     ),
     no(
         "subgraph_error_propagation",
@@ -466,19 +466,19 @@ pub(crate) const RULES: &[Rule] = &[
     unneeded("storage_providers", "what refers to one says where it is"),
 ];
 
-/// What Cosmo Router does without being told.
+/// Writes Cosmo Router's defaults that differ from ours.
 pub(crate) fn finish(walk: &mut Walk<'_>) {
     if walk.text("introspection.secret").is_some() {
         walk.unset("supergraph.introspection");
-        let why = "Cosmo Router answers those who know its secret; here nobody is asked for one";
+        let why = "Cosmo Router answers introspection only with its secret; secrets are not supported here, so introspection is off";
         walk.implied("supergraph.introspection", "false", why);
     }
-    let why = "Cosmo Router listens on port 3002 unless told otherwise";
+    let why = "Cosmo Router listens on port 3002 by default";
     walk.implied("listen", "localhost:3002", why);
     walk.implied(
         "supergraph.introspection",
         "true",
-        "Cosmo Router answers introspection unless told otherwise",
+        "Cosmo Router answers introspection by default",
     );
     let cors_off = walk.text("cors.enabled") == Some("false");
     let listed = ["cors.allow_origins", "cors.match_origins"];
@@ -487,7 +487,7 @@ pub(crate) fn finish(walk: &mut Walk<'_>) {
         walk.implied(
             "cors.allow_any_origin",
             "true",
-            "Cosmo Router admits every origin unless told otherwise; list yours in `cors.policies`",
+            "Cosmo Router admits every origin by default; list yours in `cors.policies`",
         );
     }
     let required = walk.text("security.block_non_persisted_operations.enabled");
@@ -496,11 +496,11 @@ pub(crate) fn finish(walk: &mut Walk<'_>) {
         || walk.text("security.block_non_persisted_operations") == Some("true");
     if required && at(walk.root, "persisted_operations.storage").is_none() {
         let from = ["persisted_operations", "storage"].map(str::to_owned);
-        let why = "without one, operations come from Cosmo's CDN, which is not asked: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
+        let why = "without one, operations come from Cosmo's CDN, which Ogive does not query: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
         walk.lost(&from, why);
     }
     if listed && !cors_off && !walk.has("cors.allow_any_origin") {
-        let why = "Cosmo Router refuses requests of pages whose origin is not listed; here this guard does";
+        let why = "Cosmo Router rejects requests from pages whose origin is not listed; here this guard does";
         walk.implied("csrf.enabled", "true", why);
     }
     walk.implied(
@@ -522,7 +522,7 @@ pub(crate) fn finish(walk: &mut Walk<'_>) {
     pass_no_cookies(walk);
     own_tls(walk);
     let prometheus = "telemetry.exporters.metrics.prometheus";
-    let why = "Cosmo Router serves metrics unless told otherwise";
+    let why = "Cosmo Router serves metrics by default";
     walk.implied(&format!("{prometheus}.enabled"), "true", why);
     walk.implied(
         &format!("{prometheus}.listen"),
@@ -564,7 +564,7 @@ fn pass_no_cookies(walk: &mut Walk<'_>) {
     }
 }
 
-/// A subgraph's section replaces that of all there; here it inherits what it does not say.
+/// In Cosmo Router a subgraph's section replaces `all`; here it inherits the keys that it does not set.
 fn own_tls(walk: &mut Walk<'_>) {
     const ALL: &str = "tls.client.all";
     let of_all = |key: &str| at(walk.root, &format!("{ALL}.{key}")).filter(|node| !node.is_null());
@@ -582,17 +582,21 @@ fn own_tls(walk: &mut Walk<'_>) {
             quoted(&name.text)
         );
         if skips && at(own, "insecure_skip_ca_verification").is_none() {
-            walk.implied(&target, "false", "its section replaces that of all there");
+            walk.implied(
+                &target,
+                "false",
+                "in Cosmo Router, the subgraph's section replaces `all`",
+            );
         }
         if shows && at(own, "cert_file").is_none() {
             let from = ["tls", "client", "subgraphs", &name.text, "cert_file"].map(str::to_owned);
-            let why = "it has none there; here it is shown the certificate of all subgraphs, if it asks for one";
+            let why = "Cosmo Router sends this subgraph no certificate; here it gets the one of `all`, if it requests one";
             walk.row(&from, None, Verdict::Unsupported, why);
         }
     }
 }
 
-/// Files are named there in vain unless the switch is on.
+/// Cosmo Router ignores the files unless the switch is on.
 fn tls_off(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
     let is_off = !at(node, "enabled").is_some_and(is_on);
     if is_off {
@@ -638,7 +642,7 @@ fn health(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 }
 
 fn cors_switch(walk: &mut Walk<'_>, path: &[String], _: &Node) {
-    let why = "CORS is on where a policy or `allow_any_origin` says so";
+    let why = "CORS is on if a policy or `allow_any_origin` is set";
     walk.not_needed(path, why);
 }
 
@@ -755,7 +759,7 @@ fn bounded_introspection(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn blocks(node: &Node) -> (bool, bool) {
     let switch = at(node, "enabled").unwrap_or(node);
     let condition = at(node, "condition").and_then(scalar);
-    // A section is on only if it says so; whatever is not plainly off is on.
+    // A section without `enabled` is off; a switch whose value is not `false` is on.
     let section = matches!(switch.value, Value::Map(_));
     (
         !section && is_on(switch),
@@ -776,7 +780,7 @@ fn block_mutations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
-/// Subscriptions are served here if that is asked for, so that the switch means nothing else than there.
+/// `finish` turns subscriptions on unless they are blocked, so the switch means what it means in Cosmo Router.
 fn block_subscriptions(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     walk.others(path, node, &SWITCH);
     match blocks(node) {
@@ -796,7 +800,7 @@ fn only_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         (false, _) => walk.not_needed(path, OFF),
         (true, true) => walk.unsupported(path, CONDITIONS),
         (true, false) => {
-            let note = "operations are asked for by their id";
+            let note = "clients send the id of an operation";
             walk.put(path, "persisted_queries.mode", plain("require"), note);
             walk.put(path, "persisted_queries.require_id", plain("true"), note);
             let why = "Cosmo Router has persisted operations on";
@@ -820,7 +824,7 @@ fn no_persisted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 fn omitted(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let locations = path.last().is_some_and(|key| key == "omit_locations");
     match (scalar(node), locations) {
-        (Some("true"), _) => walk.not_needed(path, "it is so here unless told otherwise"),
+        (Some("true"), _) => walk.not_needed(path, "this is the default here"),
         (_, true) => walk.unsupported(path, "places in requests to subgraphs are never shown"),
         (_, false) => {
             let all = one(text("*"));
@@ -855,7 +859,7 @@ fn safelist(walk: &mut Walk<'_>, path: &[String], _: &Node) {
     }
 }
 
-/// Its files of one operation each are read here, too; which storage it is is said elsewhere.
+/// A folder with one file per operation can be read here, too. `storage_providers` says which storage the id means.
 fn operations_storage(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     walk.others(path, node, &["provider_id", "object_prefix"]);
     let prefix = at(node, "object_prefix")

@@ -236,9 +236,9 @@ pub(crate) const RULES: &[Rule] = &[
     ),
 ];
 
-/// What Grafbase Gateway does without being told.
+/// Writes Grafbase Gateway's defaults that differ from ours.
 pub(crate) fn finish(walk: &mut Walk<'_>) {
-    let why = "Grafbase Gateway listens on port 5000 unless told otherwise";
+    let why = "Grafbase Gateway listens on port 5000 by default";
     walk.implied("listen", "127.0.0.1:5000", why);
     if walk.is_on("csrf.enabled") {
         let why = "the header that Grafbase Gateway asks for";
@@ -246,13 +246,13 @@ pub(crate) fn finish(walk: &mut Walk<'_>) {
         walk.implied_list("csrf.required_headers", &names, why);
     }
     if walk.is_on("trusted_documents.enabled") {
-        let why = "its documents come from Grafbase's service, which is not asked: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
+        let why = "its documents come from Grafbase's service, which Ogive does not query: publish a manifest (`ogive operations publish`) and name it in `persisted_queries.sources`";
         walk.lost(&["trusted_documents".to_owned()], why);
     }
     walk.implied(
         "csrf.enabled",
         "false",
-        "Grafbase Gateway has this guard off unless told otherwise; on is safer",
+        "Grafbase Gateway has this guard off by default; on is safer",
     );
     tokens::enforce(walk, "Grafbase Gateway enforces them whatever is set");
     subscriptions::served(walk);
@@ -344,7 +344,7 @@ fn private_network(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("false") => walk.not_needed(path, OFF),
         _ => {
-            let why = "browsers are not told that pages of public networks may come here";
+            let why = "the header that lets pages of public networks send requests is not sent";
             walk.unsupported(path, why);
         }
     }

@@ -10,7 +10,7 @@ use super::{
     why::CLAIMS,
 };
 
-/// Grafbase's extension `jwt`. Unless its file says otherwise, it refuses whoever brings no token.
+/// Grafbase's extension `jwt`. By default it rejects requests without a token.
 pub(crate) fn extension(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match of_grafbase(walk, node) {
         Ok(tokens) => {
@@ -19,7 +19,7 @@ pub(crate) fn extension(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             let is_open = matches!(providers, Some(Value::List(all))
                 if all.iter().any(|one| kind_of(one) == Some("anonymous")));
             if at(walk.root, "authentication.default").is_none() && !is_open {
-                let why = "it refuses whoever brings no token unless `authentication.default` says otherwise";
+                let why = "without `authentication.default`, Grafbase Gateway rejects requests without a token";
                 walk.implied(REQUIRED, "true", why);
             }
         }
@@ -36,7 +36,7 @@ pub(crate) fn extension(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 pub(crate) fn default(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let known = knows(walk);
     match scalar(node) {
-        Some("anonymous") => walk.not_needed(path, "that is so unless it is required"),
+        Some("anonymous") => walk.not_needed(path, "authentication is optional by default"),
         Some("deny") if known => {
             walk.put(path, REQUIRED, plain("true"), "");
         }
@@ -55,7 +55,7 @@ fn knows(walk: &Walk<'_>) -> bool {
         || providers.is_some_and(|node| of_providers(walk, node).is_ok())
 }
 
-/// `authentication.providers` of Grafbase. One of them has to know the caller; the anonymous one knows everybody.
+/// `authentication.providers` of Grafbase. One of them must authenticate the caller; the anonymous one accepts every caller.
 pub(crate) fn providers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::List(providers) = &node.value else {
         walk.unsupported(path, CLAIMS);
@@ -71,7 +71,7 @@ pub(crate) fn providers(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         match (kind_of(provider), &own) {
             (Some("anonymous"), _) => {
                 is_open = true;
-                walk.not_needed(&from, "callers are not required unless that is said");
+                walk.not_needed(&from, "authentication is optional by default");
             }
             (Some("extension"), _) if extension && named.and_then(scalar) == Some("jwt") => {
                 walk.not_needed(&from, "it is brought over from `extensions.jwt`");
@@ -116,7 +116,7 @@ fn kind_of(provider: &Node) -> Option<&str> {
 /// The key sets of Grafbase's providers, which have one header together here.
 fn of_providers(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
     let Value::List(providers) = &node.value else {
-        return Err("it is no list".to_owned());
+        return Err("it is not a list".to_owned());
     };
     let (mut jwt, mut sets) = (map(), Vec::new());
     let own = providers.iter().filter(|one| kind_of(one) == Some("jwt"));

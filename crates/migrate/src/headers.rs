@@ -22,7 +22,7 @@ pub(crate) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
-            walk.lost(&at, "it is no header rule");
+            walk.lost(&at, "it is not a header rule");
             continue;
         };
         for (kind, body) in entries {
@@ -47,7 +47,7 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         !(fine || value.is_null())
     });
     let out = |walk: &mut Walk<'_>, why: &str| match kind {
-        // What does not travel lets nobody in; what is not removed or replaced may.
+        // A header that is not sent admits no caller; a header that is not removed or replaced may.
         "propagate" => walk.unsupported(&at, why),
         _ => walk.lost(&at, why),
     };
@@ -63,7 +63,7 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         (Some(expression), _) => source(walk.format, expression),
         (None, Some(Some(".operationName" | "operationName"))) => Some(of_operation("name")),
         (None, Some(_)) => {
-            let why = "rules take nothing out of the body, but for the operation's name (`from: { operation_name: true }`); the whole rule is left out";
+            let why = "rules can read only the operation's name from the body (`from: { operation_name: true }`); the whole rule is left out";
             return out(walk, why);
         }
         (None, None) => None,
@@ -86,7 +86,7 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         Ok(patterns) => patterns,
         Err(why) => return out(walk, &why),
     };
-    // A default is that of all headers together.
+    // One default covers all headers of the rule.
     let several = headers.len() > 1;
     if several && get("default").is_some() && get("rename").is_none() {
         let why = "a default for several headers is written apart: `insert` with `when: { not: { exists: { request_header: NAME } } }`";
@@ -121,7 +121,7 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
             }
         }
         if get("from_context").is_some() && !is_readable(target, &rule) {
-            let why = "rules take claims, names and versions of clients, and names and kinds of operations out of the context, and nothing else; the whole rule is left out";
+            let why = "rules can read only claims, client names and versions, and operation names and kinds from the context; the whole rule is left out";
             return out(walk, why);
         }
         let kept = !several && at.starts_with(&keys(target));
@@ -189,13 +189,13 @@ fn chosen(
 
 /// Writes a rule, if it is one of ours.
 fn push(walk: &mut Walk<'_>, at: &[String], target: &str, rule: Node, kept: bool) {
-    // One that nobody can read as a pattern is written as it is, so that nothing is served before it is corrected.
+    // A broken pattern is written unchanged: loading the result fails until the pattern is corrected.
     if is_readable(target, &rule) || has_broken_pattern(&rule) {
         return walk.push(at, target, rule, kept);
     }
     let why = "there is no such rule here; the whole rule is left out";
     match &rule.value {
-        // What does not travel lets nobody in.
+        // A header that is not sent admits no caller.
         Value::Map(entries) if entries.iter().any(|(key, _)| key.text == "propagate") => {
             walk.unsupported(at, why);
         }
@@ -282,7 +282,7 @@ pub(crate) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
-            walk.lost(&at, "it is no header rule");
+            walk.lost(&at, "it is not a header rule");
             continue;
         };
         let get = |name: &str| {
@@ -344,7 +344,7 @@ pub(crate) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
                 continue;
             };
             let value = match (*from, found) {
-                // The strictest statement is what ours does unless told otherwise.
+                // Ours sends the strictest statement by default.
                 ("algorithm", "most_restrictive_cache_control") => continue,
                 ("algorithm", "first_write") => "first".to_owned(),
                 ("algorithm", "last_write") => "last".to_owned(),
@@ -391,7 +391,7 @@ pub(crate) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &
         let mut at = path.to_vec();
         at.push(index.to_string());
         let Value::Map(entries) = &item.value else {
-            walk.lost(&at, "it is no header rule");
+            walk.lost(&at, "it is not a header rule");
             continue;
         };
         let raw = |name: &str| {
@@ -472,7 +472,7 @@ fn keys_of(format: Format, target: &str, kind: &str) -> &'static [&'static str] 
         }
         "propagate" => &["named", "matching", "rename", "default"],
         "insert" if format == Format::Hive => &["name", "value", "expression"],
-        // What is known of the caller or the client, in Apollo's words.
+        // Attributes of the caller or the client, by Apollo's names.
         "insert" => &["name", "value", "from_context", "path", "default"],
         "remove" => &["named", "matching"],
         _ => &[],
@@ -484,7 +484,7 @@ fn listed<'n>(walk: &mut Walk<'_>, path: &[String], node: &'n Node) -> &'n [Node
     match &node.value {
         Value::List(items) if items.is_empty() => walk.not_needed(path, "it is empty"),
         Value::List(_) => {}
-        _ => walk.lost(path, "it is no list of header rules"),
+        _ => walk.lost(path, "it is not a list of header rules"),
     }
     items(node)
 }

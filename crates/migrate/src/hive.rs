@@ -31,7 +31,7 @@ pub(crate) const RULES: &[Rule] = &[
     ),
     unneeded(
         "supergraph.retry_policy",
-        "it is asked again at every `supergraph.poll_interval`, and the last good one is kept",
+        "the gateway fetches again at every `supergraph.poll_interval`, and keeps the last good supergraph",
     ),
     call("supergraph.accept_invalid_certs", invalid_certs),
     call("http.host", listen),
@@ -176,7 +176,7 @@ pub(crate) const RULES: &[Rule] = &[
     gate("cors", cors::hive_off),
     unneeded(
         "cors.enabled",
-        "CORS is on where a policy or `allow_any_origin` says so",
+        "CORS is on if a policy or `allow_any_origin` is set",
     ),
     keep("csrf.enabled"),
     call("csrf.required_headers", required_headers),
@@ -284,11 +284,11 @@ pub(crate) const RULES: &[Rule] = &[
     keep("demand_control.strategy.static_estimated.list_size"),
     unneeded(
         "demand_control.strategy.static_estimated.actual_cost_mode",
-        "what an operation did cost refuses no answer there; here it would, so it is not counted",
+        "Hive Router does not reject a response by its actual cost; here `actual_cost_mode` would, so it is not set",
     ),
     no(
         "demand_control.include_extension_metadata",
-        "costs are told in headers (`demand_control.expose_headers`) and in the log",
+        "costs are reported in headers (`demand_control.expose_headers`) and in the log",
     ),
     keep("demand_control.strategy.static_estimated.subgraph.all.max"),
     keep("demand_control.strategy.static_estimated.subgraph.all.list_size"),
@@ -316,7 +316,7 @@ pub(crate) const RULES: &[Rule] = &[
     ),
     unneeded(
         "subscriptions.subgraph_buffer_capacity",
-        "a subgraph whose events are not taken waits; none is dropped",
+        "a subgraph waits while the gateway reads no events; no event is dropped",
     ),
     call(
         "subscriptions.websocket.all.path",
@@ -369,28 +369,28 @@ pub(crate) const RULES: &[Rule] = &[
     unneeded("storages", "what refers to one says where it is"),
 ];
 
-/// What Hive Router does without being told.
+/// Writes Hive Router's defaults that differ from ours.
 pub(crate) fn finish(walk: &mut Walk<'_>) {
-    let why = "Hive Router listens on all interfaces unless told otherwise";
+    let why = "Hive Router listens on all interfaces by default";
     walk.implied("listen", "0.0.0.0:4000", why);
     if at(walk.root, "introspection").is_some_and(|node| !node.is_null()) {
-        let why = "it was asked to depend on something, so it is for nobody";
+        let why = "Hive Router decided this by an expression, which has no counterpart, so introspection is off";
         walk.implied("supergraph.introspection", "false", why);
     }
     if at(walk.root, "csrf").is_some_and(|node| !node.is_null()) {
-        let why = "its section is there and does not say that it is off";
+        let why = "Hive Router's section `csrf` is set and not off";
         walk.implied("csrf.enabled", "true", why);
     }
     walk.implied(
         "csrf.enabled",
         "false",
-        "Hive Router has this guard off unless told otherwise; on is safer",
+        "Hive Router has this guard off by default; on is safer",
     );
-    tokens::enforce(walk, "Hive Router enforces them unless told otherwise");
+    tokens::enforce(walk, "Hive Router enforces them by default");
     walk.implied(
         "supergraph.introspection",
         "true",
-        "Hive Router answers introspection unless told otherwise",
+        "Hive Router answers introspection by default",
     );
 }
 
@@ -398,7 +398,7 @@ fn source(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     match scalar(node) {
         Some("file") => walk.not_needed(path, "files are the default"),
         Some("hive") if at(walk.root, "supergraph.endpoint").is_some() => {
-            walk.not_needed(path, "it is asked where a URL is set");
+            walk.not_needed(path, "`supergraph.endpoint` sets the URL");
         }
         Some("hive") => walk.unsupported(
             path,
@@ -502,7 +502,7 @@ fn only_http2(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 /// Names of headers there, a switch for all of them here.
 fn expose_costs(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     for (key, value) in entries {
         let from = [path, std::slice::from_ref(&key.text)].concat();
@@ -529,7 +529,7 @@ fn endpoint(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     };
     let url = match first.map(|node| same(walk.format, node)) {
         Some(Ok(url)) => scalar(&url).unwrap_or_default().to_owned(),
-        _ => return walk.unsupported(path, "it is no URL"),
+        _ => return walk.unsupported(path, "it is not a URL"),
     };
     let whole = url.ends_with("/supergraph") || url.starts_with("${");
     let note = match (url.starts_with("${"), others) {
@@ -563,7 +563,7 @@ fn invalid_certs(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 /// By label a switch, or an expression.
 fn labels(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     let mut known = map();
     for (label, value) in entries {

@@ -59,7 +59,7 @@ fn copy(
     let Some(found) = at(from, key) else {
         return Ok(false);
     };
-    // Of several endpoints the first is the one that is asked while it answers.
+    // Of several endpoints, Hive Router queries the first one while it answers.
     let found = match &found.value {
         Value::List(items) => items.first().ok_or("it names no endpoint")?,
         _ => found,
@@ -104,7 +104,10 @@ fn hive(walk: &Walk<'_>, node: &Node) -> Result<(Node, &'static str), String> {
         &mut source,
         "request_timeout",
     )?;
-    Ok((source, "each document is fetched when it is asked for"))
+    Ok((
+        source,
+        "each document is fetched when a client first sends its id",
+    ))
 }
 
 fn object(walk: &Walk<'_>, node: &Node) -> Result<(Node, &'static str), String> {

@@ -61,13 +61,13 @@ pub enum Format {
 /// What became of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It has the same name here.
+    /// It has this name here, too.
     Kept,
     /// It has another name, or is written in another way.
     Renamed,
     /// It was not in the file: the other gateway's default, which differs from ours.
     Added,
-    /// It says what holds here anyway, or what nothing here needs to be told.
+    /// It is the behaviour here anyway, or has no purpose here.
     NotNeeded,
     /// There is nothing like it here.
     Unsupported,
@@ -249,7 +249,7 @@ impl Migration {
             .into_iter()
             .partition(|error| error.code == codes::EXPANSION);
         let places: Vec<_> = missing.iter().filter_map(place).collect();
-        // A section that lacks a value which comes from where none was found lacks nothing else for that.
+        // An error about a section that contains a missing value may follow from that value.
         let holds =
             |outer: Span, inner: &Span| outer.start <= inner.start && inner.end <= outer.end;
         let is_read = |error: &Diagnostic| {

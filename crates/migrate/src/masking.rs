@@ -13,10 +13,10 @@ use super::{
 pub(crate) fn masking(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     const SHOWN: &str = "include_subgraph_errors";
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     let all_extensions = |walk: &mut Walk<'_>| {
-        let why = "Hive Router shows all extensions of errors unless told otherwise";
+        let why = "Hive Router shows all extensions of errors by default";
         walk.implied_list(&format!("{SHOWN}.extensions"), &["*"], why);
     };
     let below = |key: &str| [path, &[key.to_owned()]].concat();
@@ -38,7 +38,7 @@ pub(crate) fn masking(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     for (key, value) in entries {
         let from = below(&key.text);
         match (&*key.text, &value.value) {
-            ("enabled", _) => walk.not_needed(&from, "errors are masked unless told otherwise"),
+            ("enabled", _) => walk.not_needed(&from, "errors are masked by default"),
             ("redacted_error_message", _) => {
                 walk.unsupported(&from, "masked errors have one message");
             }
@@ -71,7 +71,7 @@ fn chooses(node: &Node) -> bool {
 /// Whether it shows errors.
 fn masks(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &str) -> bool {
     let Value::Map(entries) = &node.value else {
-        walk.unsupported(path, "it is no mapping");
+        walk.unsupported(path, "it is not a mapping");
         return false;
     };
     let mut shows = false;
@@ -101,7 +101,7 @@ fn masks(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &str) -> boo
                 walk.put(&from, target, list(others.collect()), note);
             }
             ("extensions", Some("allow")) => {
-                walk.unsupported(&from, "the same extensions are shown of all subgraphs");
+                walk.unsupported(&from, "one list of extensions holds for all subgraphs");
             }
             ("extensions", _) => {
                 walk.unsupported(&from, "name the extensions that are shown instead");

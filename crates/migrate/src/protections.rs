@@ -1,5 +1,5 @@
-//! Keys of other gateways that keep somebody out, or bound what a request costs: who callers are, who may see what,
-//! limits, safelists, TLS, masking. Whoever loses one of them must learn it before anything else.
+//! Keys of other gateways that restrict access or bound the cost of a request: authentication, authorization, limits,
+//! safelists, TLS, masking. The report lists the loss of such a key first.
 //!
 //! Header rules are not listed: what a rule that is left out means depends on its kind (`headers`).
 
@@ -154,7 +154,7 @@ pub(crate) fn holds(format: Format, path: &[String]) -> bool {
     !harmless && table.protect.iter().any(|pattern| meets(path, pattern))
 }
 
-/// Sections that say what is told of requests and what pages there are: nothing below them keeps anybody out.
+/// Sections about telemetry and pages: no key below them restricts access.
 const TELLING: [&str; 14] = [
     "access_logs",
     "fleet_detector",
@@ -172,7 +172,7 @@ const TELLING: [&str; 14] = [
     "gateway.access_logs",
 ];
 
-/// Whether a key that nobody knows may have kept somebody out.
+/// Whether an unknown key may have restricted access.
 pub(crate) fn may_hold(format: Format, path: &[String]) -> bool {
     holds(format, path) || !TELLING.iter().any(|section| is_below(path, section))
 }

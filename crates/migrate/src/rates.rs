@@ -24,7 +24,7 @@ pub(crate) fn of_subgraph(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         _ => return walk.unsupported(path, "it is of no subgraph"),
     };
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     let known = ["capacity", "interval", "limit", "duration"];
     if let Some((key, _)) = entries.iter().find(|(key, _)| !known.contains(&&*key.text)) {
@@ -53,7 +53,7 @@ pub(crate) fn of_subgraph(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 pub(crate) fn grafbase(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     const RATE: &str = "traffic_shaping.router.rate_limit";
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     let mut rate = map();
     set(&mut rate, "name", text("global"));
@@ -88,10 +88,10 @@ pub(crate) fn grafbase(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 
 const SUBGRAPHS: &str = "traffic_shaping.all.rate_limits";
 
-/// Cosmo's `rate_limit`: every request to a subgraph takes one, whoever of the subgraphs it is sent to.
+/// Cosmo's `rate_limit`: one count for the requests to all subgraphs together.
 pub(crate) fn cosmo(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     if !at(node, "enabled").is_some_and(is_on) {
         return walk.not_needed(path, OFF);
@@ -153,7 +153,7 @@ fn strategy(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             "rate" | "period" => {}
             "burst" => walk.not_needed(&from, "a burst is as large as the rate of one period"),
             "reject_exceeding_requests" if is_on(value) => {
-                let why = "fields of the subgraph that is not asked are null, and the others answered";
+                let why = "fields of a subgraph over its rate are null; other fields are answered";
                 walk.row(&from, None, Verdict::NotNeeded, why);
             }
             "reject_exceeding_requests" => walk.not_needed(&from, "it is so here, too"),

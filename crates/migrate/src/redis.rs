@@ -71,10 +71,10 @@ pub(crate) fn grafbase(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     store(walk, path, node);
 }
 
-/// Where Redis is. There is one: whoever names another stays by himself.
+/// Brings the address of Redis over. There is one Redis: a key that names a different one is unsupported.
 fn store(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
     let Value::Map(entries) = &node.value else {
-        walk.unsupported(path, "it is no mapping");
+        walk.unsupported(path, "it is not a mapping");
         return false;
     };
     let urls = at(node, "urls").or_else(|| at(node, "url"));
@@ -89,7 +89,7 @@ fn store(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
     if walk.has(STORE) && !walk.says(&format!("{STORE}.urls"), &urls) {
         walk.unsupported(
             path,
-            "there is one Redis here, `store.redis`, and another key names another",
+            "there is one Redis here, `store.redis`, and another key names a different one",
         );
         return false;
     }
@@ -131,7 +131,7 @@ fn store(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
         walk.implied(
             &format!("{STORE}.mode"),
             mode,
-            "several servers that are one cluster",
+            "a cluster of several servers",
         );
     }
     true

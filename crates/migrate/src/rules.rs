@@ -30,31 +30,31 @@ pub(crate) struct Rule {
 pub(crate) enum Action {
     /// The value goes to this path, where `*` stands for the keys that `*` of the source matched, in order.
     To(&'static str, Convert, &'static str),
-    /// The same of a bound, of which 0 means that there is none.
+    /// [`Action::To`] for a bound, where 0 means unbounded.
     Bound(&'static str, Convert),
     /// Not needed, because of this.
     Drop(&'static str),
     /// Unsupported, because of this.
     No(&'static str),
-    /// Something of its own.
+    /// A function converts the key.
     Call(fn(&mut Walk<'_>, &[String], &Node)),
-    /// A section of which this says whether it is done with as a whole; else its keys have rules of their own.
+    /// A function handles the whole section and returns true, or returns false: then the rules of its keys apply.
     Gate(fn(&mut Walk<'_>, &[String], &Node) -> bool),
 }
 
-/// The same name here.
+/// A rule for a key that has this name here, too.
 pub(crate) const fn keep(path: &'static str) -> Rule {
     to(path, path)
 }
-/// Another name here.
+/// A rule for a key that has another name here.
 pub(crate) const fn to(from: &'static str, target: &'static str) -> Rule {
     with(from, target, super::convert::same)
 }
-/// Another form, too.
+/// A rule for a key that has another name and another form here.
 pub(crate) const fn with(from: &'static str, target: &'static str, convert: Convert) -> Rule {
     noted(from, target, convert, "")
 }
-/// With something to say about it.
+/// [`with`] with a note for the report.
 pub(crate) const fn noted(
     from: &'static str,
     target: &'static str,
@@ -66,28 +66,28 @@ pub(crate) const fn noted(
         action: Action::To(target, convert, note),
     }
 }
-/// A bound by another name, unless it is 0.
+/// A rule for a bound, where 0 means unbounded.
 pub(crate) const fn bound(from: &'static str, target: &'static str, convert: Convert) -> Rule {
     Rule {
         from,
         action: Action::Bound(target, convert),
     }
 }
-/// Not needed here.
+/// A rule for a key that is not needed here, because of `why`.
 pub(crate) const fn unneeded(from: &'static str, why: &'static str) -> Rule {
     Rule {
         from,
         action: Action::Drop(why),
     }
 }
-/// Nothing like it here.
+/// A rule for a key without a counterpart; `why` says what to do instead.
 pub(crate) const fn no(from: &'static str, why: &'static str) -> Rule {
     Rule {
         from,
         action: Action::No(why),
     }
 }
-/// Something of its own.
+/// A rule for a key that a function converts.
 pub(crate) const fn call(from: &'static str, action: fn(&mut Walk<'_>, &[String], &Node)) -> Rule {
     Rule {
         from,
@@ -95,7 +95,7 @@ pub(crate) const fn call(from: &'static str, action: fn(&mut Walk<'_>, &[String]
     }
 }
 
-/// A section that may be off as a whole.
+/// A rule for a section; `is_done` returns whether it handled the whole section.
 pub(crate) const fn gate(
     from: &'static str,
     is_done: fn(&mut Walk<'_>, &[String], &Node) -> bool,
@@ -105,7 +105,7 @@ pub(crate) const fn gate(
         action: Action::Gate(is_done),
     }
 }
-/// Says of a section that is plainly off that it is not needed: for [`gate`].
+/// For [`gate`]: reports a section that is switched off as not needed.
 pub(crate) fn off(walk: &mut Walk<'_>, path: &[String], node: &Node) -> bool {
     let is_off = is_off(path, node);
     if is_off {
@@ -187,7 +187,7 @@ impl<'n> Walk<'n> {
         }
     }
 
-    /// Names what no line is about, neither about it nor about what is above or below it.
+    /// Reports keys that have no row, neither for themselves nor for a key above or below them.
     pub(crate) fn rest(&mut self) {
         let named: HashSet<String> = self.report.iter().map(|row| row.from.clone()).collect();
         let above = |path: &String| -> Vec<String> {
@@ -244,7 +244,7 @@ impl<'n> Walk<'n> {
         }
     }
 
-    /// Writes a value and says so.
+    /// Writes a value and reports it.
     pub(crate) fn put(&mut self, from: &[String], target: &str, value: Node, note: &str) {
         let (value, said) = self.settled(target, value);
         let note = said.as_deref().unwrap_or(note);
@@ -256,8 +256,8 @@ impl<'n> Walk<'n> {
         set(&mut self.tree, target, value);
         self.row(from, Some(target), verdict, note);
     }
-    /// Two keys of theirs may be one here. If they say different things, the smaller bound holds, and what is shown to
-    /// nobody; of anything else what comes last.
+    /// Two foreign keys may be one key here. If their values differ, the smaller bound holds, and of two switches that show
+    /// something the one that is off; of other values the last one holds.
     fn settled(&mut self, target: &str, value: Node) -> (Node, Option<String>) {
         let Some(earlier) = get_mut(&mut self.tree, target).cloned() else {
             return (value, None);
@@ -282,7 +282,7 @@ impl<'n> Walk<'n> {
         let note = format!("`{from}` says `{one}`, and this `{other}`: {why}");
         (if keep { earlier } else { value }, Some(note))
     }
-    /// The same by keys that may have dots in them.
+    /// [`Walk::put`] with the target as a list of keys, which may contain dots.
     pub(crate) fn put_at(&mut self, from: &[String], target: &[&str], value: Node) {
         let verdict = if from == target {
             Verdict::Kept
@@ -292,7 +292,7 @@ impl<'n> Walk<'n> {
         set_path(&mut self.tree, target.iter().copied(), value);
         self.row(from, Some(&dotted(target)), verdict, "");
     }
-    /// Appends an item to a list and says so.
+    /// Appends an item to a list and reports it.
     pub(crate) fn push(&mut self, from: &[String], target: &str, value: Node, kept: bool) {
         match get_mut(&mut self.tree, target) {
             Some(Node {
@@ -308,7 +308,7 @@ impl<'n> Walk<'n> {
         };
         self.row(from, Some(target), verdict, "");
     }
-    /// Says something more about the last line of the report.
+    /// Adds a note to the last row of the report.
     pub(crate) fn note(&mut self, note: &str) {
         if let Some(row) = self.report.last_mut() {
             if !row.note.is_empty() {
@@ -323,7 +323,7 @@ impl<'n> Walk<'n> {
         set(&mut rule, "refuse", plain(what));
         self.push(from, "limits.operation_rules", rule, false);
     }
-    /// Writes what the other gateway does without being told, unless the file said something else.
+    /// Writes the other gateway's default, unless the file sets the key.
     pub(crate) fn implied(&mut self, target: &str, value: &str, why: &str) {
         if get_mut(&mut self.tree, target).is_some() {
             return;
@@ -331,7 +331,7 @@ impl<'n> Walk<'n> {
         set(&mut self.tree, target, plain(value));
         self.row(&[], Some(target), Verdict::Added, why);
     }
-    /// The same for a list of texts.
+    /// [`Walk::implied`] for a list of texts.
     pub(crate) fn implied_list(&mut self, target: &str, values: &[&str], why: &str) {
         if get_mut(&mut self.tree, target).is_none() {
             let items = values.iter().map(|value| text(*value)).collect();
@@ -339,7 +339,7 @@ impl<'n> Walk<'n> {
             self.row(&[], Some(target), Verdict::Added, why);
         }
     }
-    /// Appends an item to a list that the file did not ask for.
+    /// Appends an item that is not in the file to a list.
     pub(crate) fn implied_item(&mut self, target: &str, value: Node, why: &str) {
         self.push(&[], target, value, false);
         if let Some(row) = self.report.last_mut() {
@@ -347,23 +347,23 @@ impl<'n> Walk<'n> {
             why.clone_into(&mut row.note);
         }
     }
-    /// Whether something was written there.
+    /// Whether the result has a value at this path.
     pub(crate) fn has(&mut self, target: &str) -> bool {
         get_mut(&mut self.tree, target).is_some()
     }
-    /// Whether that is written there.
+    /// Whether the result has this value at this path.
     pub(crate) fn says(&mut self, target: &str, value: &Node) -> bool {
         let there = get_mut(&mut self.tree, target).map(|node| super::write::flow(node));
         there == Some(super::write::flow(value))
     }
-    /// A value that goes to this path, or the reason why it cannot.
+    /// Writes a value, or reports why it cannot be brought over.
     pub(crate) fn try_put(&mut self, from: &[String], target: &str, value: Result<Node, String>) {
         match value {
             Ok(value) => self.put(from, target, value, ""),
             Err(why) => self.unsupported(from, &why),
         }
     }
-    /// A bound, which is none here where it is none there.
+    /// Writes a bound; 0, which means unbounded, is left out.
     pub(crate) fn bound(&mut self, from: &[String], target: &str, node: &Node, convert: Convert) {
         if is_zero(node) {
             let why = "0 means none there; the default here holds";
@@ -371,11 +371,11 @@ impl<'n> Walk<'n> {
         }
         self.try_put(from, target, convert(self.format, node));
     }
-    /// A key that nothing needs here.
+    /// Reports a key that is not needed here.
     pub(crate) fn not_needed(&mut self, from: &[String], why: &str) {
         self.row(from, None, Verdict::NotNeeded, why);
     }
-    /// A key that nothing here answers to.
+    /// Reports a key without a counterpart, as lost if it protected something.
     pub(crate) fn unsupported(&mut self, from: &[String], why: &str) {
         if protections::holds(self.format, from) {
             self.lost(from, why)
@@ -383,7 +383,7 @@ impl<'n> Walk<'n> {
             self.row(from, None, Verdict::Unsupported, why)
         }
     }
-    /// A key that nobody knows. It may have protected something, unless it is about what is told of requests.
+    /// Reports a key that no table knows. It counts as a lost protection unless its section is about telemetry or pages.
     pub(crate) fn unknown(&mut self, from: &[String]) {
         const WHY: &str = "this key is not known to the migration";
         if protections::may_hold(self.format, from) {
@@ -392,7 +392,7 @@ impl<'n> Walk<'n> {
             self.row(from, None, Verdict::Unsupported, WHY);
         }
     }
-    /// Names the keys of a mapping that are none of these, so that none is swallowed.
+    /// Reports the keys of a mapping that are not in `known`.
     pub(crate) fn others(&mut self, path: &[String], node: &Node, known: &[&str]) {
         let Value::Map(entries) = &node.value else {
             return;
@@ -403,7 +403,7 @@ impl<'n> Walk<'n> {
             }
         }
     }
-    /// A key that protected something which nothing protects here.
+    /// Reports a key that protected something which nothing protects here.
     pub(crate) fn lost(&mut self, from: &[String], why: &str) {
         self.row(from, None, Verdict::Unsupported, why);
         if let Some(row) = self.report.last_mut() {
@@ -415,11 +415,11 @@ impl<'n> Walk<'n> {
             why: why.to_owned(),
         });
     }
-    /// Takes back what was written there.
+    /// Removes the value at this path of the result.
     pub(crate) fn unset(&mut self, target: &str) {
         take(&mut self.tree, target);
     }
-    /// A line of the report.
+    /// Adds a row to the report.
     pub(crate) fn row(
         &mut self,
         from: &[String],
@@ -472,7 +472,7 @@ fn is_zero(node: &Node) -> bool {
     })
 }
 
-/// Whether it is a section that its switch says is off, or that switch.
+/// Whether the node is a section that is switched off, or a switch that is off.
 fn is_off(path: &[String], node: &Node) -> bool {
     let switch = match path.last() {
         Some(last) if last == "enabled" => Some(node),

@@ -11,11 +11,11 @@ use super::{
 
 /// What becomes of one key of a section.
 pub(crate) enum Entry {
-    /// It goes by this name in the section of the same path, or cannot, because of this.
+    /// The key's name in the section here, and its value or why it cannot be brought over.
     To(&'static str, Result<Node, String>),
     /// Not needed, because of this.
     NotNeeded(&'static str),
-    /// Nobody said.
+    /// There is no such key.
     Unknown,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn section(
     known: impl Fn(Format, &str, &Node) -> Entry,
 ) {
     let Value::Map(entries) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     let off = |(key, value): &(Key, Node)| is_switch(key) && scalar(value) == Some("false");
     if entries.iter().any(off) {
@@ -49,7 +49,7 @@ pub(crate) fn section(
     }
 }
 
-/// Keeps one subgraph's breaker off where that of all subgraphs is on, which it would have otherwise.
+/// Keeps one subgraph's breaker off if the breaker of `all` is on, which the subgraph would inherit.
 pub(crate) fn breaker_off(walk: &mut Walk<'_>, path: &[String]) {
     // The most that the option takes.
     const NEVER: &str = "4294967295";
@@ -63,7 +63,7 @@ pub(crate) fn breaker_off(walk: &mut Walk<'_>, path: &[String]) {
     }
 }
 
-/// Writes what the other gateway does where a section that is on does not say, so that it is on here, too.
+/// Writes the other gateway's defaults for a section that is on, so that the section is on here, too.
 pub(crate) fn defaults(walk: &mut Walk<'_>, path: &[String], values: &[(&str, &str)], why: &str) {
     let base = dotted(path);
     for (key, value) in values {

@@ -72,7 +72,7 @@ pub(crate) fn callback_heartbeat(walk: &mut Walk<'_>, path: &[String], node: &No
     }
 }
 
-/// Where subgraphs send events: at another address than that of the gateway nobody else may have reached it.
+/// The address that subgraphs send events to. If it differs from the gateway's, it may have been unreachable for clients.
 pub(crate) fn callback_listener(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let public = walk.text("supergraph.listen");
     match scalar(node) {

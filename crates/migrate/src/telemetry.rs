@@ -51,7 +51,7 @@ pub(crate) fn apollo_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
         }
     }
     if at(node, "enabled").and_then(scalar) == Some("true") {
-        let why = "Apollo Router speaks gRPC with collectors unless told otherwise";
+        let why = "Apollo Router speaks gRPC with collectors by default";
         walk.implied(&format!("{target}.protocol"), "grpc", why);
         if at(node, "protocol").and_then(scalar) != Some("http") {
             let why = "the usual port of collectors for gRPC";
@@ -240,7 +240,7 @@ pub(crate) fn grafbase_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
             }
         }
         if at(node, "enabled").and_then(scalar) == Some("true") {
-            let why = "Grafbase Gateway speaks gRPC with collectors unless told otherwise";
+            let why = "Grafbase Gateway speaks gRPC with collectors by default";
             walk.implied(&format!("{target}.protocol"), "grpc", why);
         }
     }
@@ -251,12 +251,12 @@ pub(crate) fn grafbase_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
 pub(crate) fn apollo_events(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     const ACCESS_LOG: &str = "telemetry.access_log.enabled";
     let Value::Map(stages) = &node.value else {
-        return walk.unsupported(path, "it is no mapping");
+        return walk.unsupported(path, "it is not a mapping");
     };
     for (stage, events) in stages {
         let of_stage = [path, std::slice::from_ref(&stage.text)].concat();
         let Value::Map(entries) = &events.value else {
-            walk.unsupported(&of_stage, "it is no mapping");
+            walk.unsupported(&of_stage, "it is not a mapping");
             continue;
         };
         for (event, value) in entries {

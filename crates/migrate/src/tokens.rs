@@ -1,5 +1,6 @@
-//! Key sets and required callers: brought over whole, or not at all, since half of it would let somebody in whom the whole
-//! keeps out. One key set of several may be missing: that refuses tokens, and admits none. Where they are lost and callers were required, what is written lets nobody in.
+//! Key sets and required authentication: brought over whole or not at all, because a part could admit callers whom the
+//! whole rejects. One of several key sets may be left out: its tokens are rejected. If all are lost and authentication was
+//! required, the result rejects every request.
 
 use ogive_config::{is_loopback, words_of_tokens};
 use ogive_yaml::{Node, Value};
@@ -13,7 +14,7 @@ use super::{
     why::{CLAIMS, OFF},
 };
 
-/// Keys of `authentication.router.jwt` that mean the same here.
+/// Keys of `authentication.router.jwt` that are brought over unchanged.
 const JWT: &[&str] = &[
     "header_name",
     "header_value_prefix",
@@ -38,7 +39,7 @@ const SET: &[&str] = &[
 pub(crate) struct Tokens {
     /// `authentication.router.jwt` of ours.
     jwt: Node,
-    /// Key sets that cannot be brought over, by their index, with the reason. Whoever leaves one out refuses tokens.
+    /// Key sets that cannot be brought over, by their index, with the reason. Tokens of such a key set are rejected.
     left_out: Vec<(usize, String)>,
 }
 
@@ -76,13 +77,13 @@ pub(crate) fn cosmo_knows(walk: &Walk<'_>) -> bool {
 
 pub(crate) const REQUIRED: &str = "authorization.require_authentication";
 
-/// Callers are required, but it is not known whether they were, or how they were known. If nothing else tells who they are,
-/// nobody is let in: a header is named for what a proxy says, and no proxy is trusted.
+/// Requires authentication where it may have been required but cannot be brought over. If no other key authenticates
+/// callers (`are_known`), every request is rejected: `authorization.claims.header` is set, and no proxy is trusted.
 pub(crate) fn close(walk: &mut Walk<'_>, are_known: bool) {
-    let why = "what was for callers alone stays closed to all others";
+    let why = "what required authentication still requires it";
     walk.implied(REQUIRED, "true", why);
     if !are_known {
-        let why = "how callers are known is lost, so nobody is let in until you say it: no proxy is in `trusted`";
+        let why = "authentication was not brought over, so every request is rejected until you configure it: `trusted` names no proxy";
         walk.implied("authorization.claims.header", "x-caller-claims", why);
     }
 }
@@ -249,7 +250,7 @@ fn of_hive(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
 /// Where a token is, in order: the first of them must be a header, as it is here.
 fn locations(walk: &Walk<'_>, node: &Node, jwt: &mut Node) -> Result<(), String> {
     let Value::List(places) = &node.value else {
-        return Err("`lookup_locations` is no list".to_owned());
+        return Err("`lookup_locations` is not a list".to_owned());
     };
     let mut sources = Vec::new();
     for (at_first, place) in places.iter().enumerate().map(|(i, place)| (i == 0, place)) {
@@ -342,7 +343,7 @@ fn of_cosmo(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
                     list(sources.collect::<Result<_, String>>()?),
                 );
             }
-            ("jwks" | "header_sources", _) => return Err(format!("`{key}` is no list")),
+            ("jwks" | "header_sources", _) => return Err(format!("`{key}` is not a list")),
             ("scope_claim", _) => {
                 let claims = list(vec![same(walk.format, value)?]);
                 set(&mut jwt, "scopes_claim", claims);
@@ -394,7 +395,7 @@ fn source_of_cosmo(walk: &Walk<'_>, item: &Node) -> Result<Node, String> {
     let prefixes = match at(item, "value_prefixes").map(|list| &list.value) {
         None => &[][..],
         Some(Value::List(prefixes)) => prefixes,
-        Some(_) => return Err("`value_prefixes` is no list".to_owned()),
+        Some(_) => return Err("`value_prefixes` is not a list".to_owned()),
     };
     let prefix = match prefixes {
         [] => "",
@@ -434,7 +435,7 @@ pub(crate) fn with_sets(
 
 fn algorithms(walk: &Walk<'_>, value: &Node) -> Result<Node, String> {
     let Value::List(names) = &value.value else {
-        return Err("`algorithms` is no list".to_owned());
+        return Err("`algorithms` is not a list".to_owned());
     };
     let known: Vec<Node> = names
         .iter()
@@ -460,7 +461,7 @@ fn converted(walk: &Walk<'_>, node: &Node) -> Result<Tokens, String> {
         let value = match key {
             "jwks" => {
                 let Value::List(found) = &value.value else {
-                    return Err("`jwks` is no list".to_owned());
+                    return Err("`jwks` is not a list".to_owned());
                 };
                 sets.extend(found.iter().map(|set| key_set(walk, set)));
                 continue;
@@ -506,7 +507,7 @@ pub(crate) fn key_set(walk: &Walk<'_>, node: &Node) -> Result<Node, String> {
 /// A list of mappings that have no other keys than these.
 fn copies(walk: &Walk<'_>, node: &Node, known: &[&str]) -> Result<Node, String> {
     let Value::List(items) = &node.value else {
-        return Err("its value is no list".to_owned());
+        return Err("its value is not a list".to_owned());
     };
     let copied = items.iter().map(|item| {
         let mut copied = map();
@@ -524,7 +525,7 @@ pub(crate) fn entries<'n>(
     known: &[&str],
 ) -> Result<Vec<(&'n str, &'n Node)>, String> {
     let Value::Map(entries) = &node.value else {
-        return Err("its value is no mapping".to_owned());
+        return Err("its value is not a mapping".to_owned());
     };
     let foreign = entries
         .iter()

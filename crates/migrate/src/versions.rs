@@ -32,7 +32,7 @@ pub(crate) fn apply(root: &mut Node, places: &[SectionPlace]) -> Placement {
             let (from, to) = (path(from), path(to));
             moved.extend(put(root, &from, &to, (key, node)));
         }
-        // An empty section would be a key that nobody knows.
+        // An empty section would be reported as an unknown key.
         let left = get_mut(root, from).map(|node| &node.value);
         if matches!(left, Some(Value::Map(entries)) if entries.is_empty()) {
             take(root, from);
@@ -51,7 +51,7 @@ fn put(
     let is_free = get_mut(root, to).is_none() && can_hold(root, to);
     let place = if is_free { to } else { from };
     let (above, name) = split(place);
-    // A section of which nothing is left but its name is none.
+    // A section without a value becomes a mapping.
     if !above.is_empty() && get_mut(root, &above).is_none_or(|node| node.is_null()) {
         set(root, &above, map());
     }
