@@ -15,14 +15,30 @@ use super::{
     rules::Walk,
 };
 
+/// One rule of a list.
+struct HeaderItem<'n> {
+    /// The path of the rule: the list's, and its index.
+    at: Vec<String>,
+    entries: &'n [(Key, Node)],
+}
+
+impl<'n> HeaderItem<'n> {
+    /// Reports a rule that is not a mapping as lost.
+    fn read(walk: &mut Walk<'_>, path: &[String], index: usize, item: &'n Node) -> Option<Self> {
+        let at = [path, &[index.to_string()]].concat();
+        let Value::Map(entries) = &item.value else {
+            walk.lost(&at, "it is not a header rule");
+            return None;
+        };
+        Some(HeaderItem { at, entries })
+    }
+}
+
 /// Apollo's and Hive's lists of `propagate`, `insert` and `remove`, which are ours but for what ours has not.
 pub(crate) fn steps(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let target = dotted(path);
     for (index, item) in listed(walk, path, node).iter().enumerate() {
-        let mut at = path.to_vec();
-        at.push(index.to_string());
-        let Value::Map(entries) = &item.value else {
-            walk.lost(&at, "it is not a header rule");
+        let Some(HeaderItem { at, entries }) = HeaderItem::read(walk, path, index, item) else {
             continue;
         };
         for (kind, body) in entries {
@@ -56,7 +72,7 @@ fn step(walk: &mut Walk<'_>, at: &[String], target: &str, kind: &str, body: &Nod
         let why = format!("rules with `{what}` have no counterpart; the whole rule is left out");
         return out(walk, &why);
     }
-    let get = |name: &str| entries.iter().find(|(k, _)| k.text == name).map(|(_, n)| n);
+    let get = |name: &str| nodes::at(body, name);
     let found = get("expression").and_then(scalar);
     let of_body = get("path").filter(|_| get("from_context").is_none());
     let source = match (found, of_body.map(scalar)) {
@@ -279,16 +295,10 @@ pub(crate) fn claim(format: Format, expression: &str) -> Option<String> {
 pub(crate) fn operations(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     let target = dotted(path);
     for (index, item) in listed(walk, path, node).iter().enumerate() {
-        let mut at = path.to_vec();
-        at.push(index.to_string());
-        let Value::Map(entries) = &item.value else {
-            walk.lost(&at, "it is not a header rule");
+        let Some(HeaderItem { at, entries }) = HeaderItem::read(walk, path, index, item) else {
             continue;
         };
-        let get = |name: &str| {
-            let found = entries.iter().find(|(k, _)| k.text == name);
-            found.and_then(|(_, n)| scalar(n))
-        };
+        let get = |name: &str| nodes::at(item, name).and_then(scalar);
         let out = |walk: &mut Walk<'_>, why: &str| match get("op") {
             Some("propagate") => walk.unsupported(&at, why),
             _ => walk.lost(&at, why),
@@ -388,16 +398,10 @@ fn source_of_cosmo(rule: &Node) -> Option<Node> {
 /// Grafbase's `[[headers]]`, of which each names its `rule`.
 pub(crate) fn rules(walk: &mut Walk<'_>, path: &[String], node: &Node, target: &str) {
     for (index, item) in listed(walk, path, node).iter().enumerate() {
-        let mut at = path.to_vec();
-        at.push(index.to_string());
-        let Value::Map(entries) = &item.value else {
-            walk.lost(&at, "it is not a header rule");
+        let Some(HeaderItem { at, entries }) = HeaderItem::read(walk, path, index, item) else {
             continue;
         };
-        let raw = |name: &str| {
-            let found = entries.iter().find(|(k, _)| k.text == name);
-            found.and_then(|(_, n)| scalar(n))
-        };
+        let raw = |name: &str| nodes::at(item, name).and_then(scalar);
         const KNOWN: [&str; 6] = ["rule", "name", "pattern", "value", "default", "rename"];
         let foreign = entries.iter().find(|(key, _)| !KNOWN.contains(&&*key.text));
         let unknown = KNOWN
