@@ -295,30 +295,7 @@ pub(crate) const RULES: &[Rule] = &[
         "telemetry.tracing.parent_based_sampler",
         "telemetry.exporters.tracing.common.parent_based_sampler",
     ),
-    to(
-        "telemetry.tracing.propagation.trace_context",
-        "telemetry.exporters.tracing.propagation.trace_context",
-    ),
-    to(
-        "telemetry.tracing.propagation.baggage",
-        "telemetry.exporters.tracing.propagation.baggage",
-    ),
-    to(
-        "telemetry.tracing.propagation.b3",
-        "telemetry.exporters.tracing.propagation.b3",
-    ),
-    to(
-        "telemetry.tracing.propagation.jaeger",
-        "telemetry.exporters.tracing.propagation.jaeger",
-    ),
-    to(
-        "telemetry.tracing.propagation.datadog",
-        "telemetry.exporters.tracing.propagation.datadog",
-    ),
-    no(
-        "telemetry.tracing.propagation",
-        "collectors translate other formats",
-    ),
+    call("telemetry.tracing.propagation", telemetry::propagation),
     no("telemetry.tracing", "spans have fixed attributes"),
     to(
         "telemetry.metrics.prometheus.enabled",

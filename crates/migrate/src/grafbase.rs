@@ -218,18 +218,7 @@ pub(crate) const RULES: &[Rule] = &[
         "telemetry.tracing.parent_based_sampler",
         "telemetry.exporters.tracing.common.parent_based_sampler",
     ),
-    to(
-        "telemetry.tracing.propagation.trace_context",
-        "telemetry.exporters.tracing.propagation.trace_context",
-    ),
-    to(
-        "telemetry.tracing.propagation.baggage",
-        "telemetry.exporters.tracing.propagation.baggage",
-    ),
-    no(
-        "telemetry.tracing.propagation.aws_xray",
-        "collectors translate it",
-    ),
+    call("telemetry.tracing.propagation", telemetry::propagation),
     unneeded(
         "telemetry.tracing.collect",
         "spans have few attributes, all of them bounded",

@@ -238,26 +238,7 @@ pub(crate) const RULES: &[Rule] = &[
         "telemetry.tracing.collect",
         "spans have few attributes, all of them bounded",
     ),
-    to(
-        "telemetry.tracing.propagation.trace_context",
-        "telemetry.exporters.tracing.propagation.trace_context",
-    ),
-    to(
-        "telemetry.tracing.propagation.baggage",
-        "telemetry.exporters.tracing.propagation.baggage",
-    ),
-    to(
-        "telemetry.tracing.propagation.b3",
-        "telemetry.exporters.tracing.propagation.b3",
-    ),
-    to(
-        "telemetry.tracing.propagation.jaeger",
-        "telemetry.exporters.tracing.propagation.jaeger",
-    ),
-    no(
-        "telemetry.tracing.propagation",
-        "collectors translate other formats",
-    ),
+    call("telemetry.tracing.propagation", telemetry::propagation),
     no(
         "telemetry.tracing.instrumentation",
         "spans have fixed names",

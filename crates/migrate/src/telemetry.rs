@@ -60,6 +60,23 @@ pub(crate) fn apollo_otlp(walk: &mut Walk<'_>, path: &[String], node: &Node) {
     }
 }
 
+/// The formats of trace context that Hive Router, Grafbase Gateway and Cosmo Router name as we do.
+pub(crate) fn propagation(walk: &mut Walk<'_>, path: &[String], node: &Node) {
+    const KNOWN: [&str; 5] = ["trace_context", "baggage", "b3", "jaeger", "datadog"];
+    let Value::Map(entries) = &node.value else {
+        return walk.unsupported(path, "it is not a mapping");
+    };
+    for (key, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
+        let from = [path, std::slice::from_ref(&key.text)].concat();
+        if KNOWN.contains(&&*key.text) {
+            let target = format!("telemetry.exporters.tracing.propagation.{}", key.text);
+            copy(walk, &from, &target, value);
+        } else {
+            walk.unsupported(&from, "collectors translate other formats");
+        }
+    }
+}
+
 fn copy(walk: &mut Walk<'_>, from: &[String], target: &str, value: &Node) {
     walk.try_put(from, target, same(walk.format, value))
 }
