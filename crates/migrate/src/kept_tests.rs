@@ -1,23 +1,14 @@
 //! What Ogive can read, or has in another form, is never dropped: the smallest case of each.
 
-use ogive_base::{SourceId, Sources};
-use ogive_config::{AttributeSource, Config, HeaderRule, load};
+use ogive_base::SourceId;
+use ogive_config::{AttributeSource, HeaderRule, load};
 use ogive_selectors::Selector;
 
-use super::{Format, Migration, Verdict, migrate};
-
-fn migrated(format: Format, text: &str) -> Migration {
-    migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
-}
-
-fn loaded(migration: &Migration) -> Config {
-    let mut sources = Sources::new();
-    let id = sources.add("ogive.yaml", migration.yaml.as_str());
-    load(id, &migration.yaml, &|_| Some("1".to_owned())).unwrap_or_else(|errors| {
-        let errors: Vec<String> = errors.iter().map(|e| e.render(&sources, false)).collect();
-        panic!("{}\n{}", errors.join("\n"), migration.yaml)
-    })
-}
+use super::{
+    Format, Migration, Verdict,
+    closed_tests::{loaded, migrated},
+    migrate,
+};
 
 /// The note about a key.
 fn note<'m>(migration: &'m Migration, from: &str) -> (Verdict, &'m str) {

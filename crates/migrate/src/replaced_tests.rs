@@ -1,22 +1,11 @@
 //! Where one key of another gateway changes what another key means: the smallest case of each.
 
-use ogive_base::{SourceId, Sources};
+use ogive_base::SourceId;
 
-use super::{Format, Migration, Verdict, migrate};
-use ogive_config::{Config, load};
-
-fn migrated(format: Format, text: &str) -> Migration {
-    migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{text}\n{e:#?}"))
-}
-
-fn loaded(migration: &Migration) -> Config {
-    let mut sources = Sources::new();
-    let id = sources.add("ogive.yaml", migration.yaml.as_str());
-    load(id, &migration.yaml, &|_| Some("1".to_owned())).unwrap_or_else(|errors| {
-        let errors: Vec<String> = errors.iter().map(|e| e.render(&sources, false)).collect();
-        panic!("{}\n{}", errors.join("\n"), migration.yaml)
-    })
-}
+use super::{
+    Format, Migration, Verdict,
+    closed_tests::{loaded, migrated},
+};
 
 /// The verdict about a key.
 fn verdict(migration: &Migration, from: &str) -> Verdict {

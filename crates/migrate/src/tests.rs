@@ -6,14 +6,10 @@ use ogive_base::Sources;
 use ogive_config::{Config, load};
 use ogive_testbase::Recorded;
 
-use super::*;
+use super::{closed_tests::migrated, *};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests")
-}
-
-fn migrated(format: Format, text: &str) -> Migration {
-    migrate(SourceId(0), text, format).unwrap_or_else(|e| panic!("{e:#?}"))
 }
 
 fn loaded(migration: &Migration) -> Config {
