@@ -13,6 +13,9 @@ const SHELLS: [(&str, &str, &str); 3] = [
     ("fish", "ogive.fish", "fish/vendor_completions.d/ogive.fish"),
 ];
 
+/// The file with the licences of the libraries in the binary.
+pub(crate) const NOTICES: &str = "THIRD-PARTY-NOTICES.txt";
+
 /// Everything, read once.
 pub(crate) struct Payload {
     pub(crate) binary: Rc<Content>,
@@ -36,10 +39,7 @@ impl Payload {
         for name in ["LICENSE-APACHE", "LICENSE-MIT", "NOTICE"] {
             licences.push((name, read(&root.join(name))?));
         }
-        licences.push((
-            "THIRD-PARTY-NOTICES.txt",
-            Content::new(notices.into_bytes()),
-        ));
+        licences.push((NOTICES, Content::new(notices.into_bytes())));
         let folder = std::env::temp_dir().join(format!("ogive-manuals-{}", std::process::id()));
         print(program, &["man", "--output", &folder.to_string_lossy()])?;
         let mut manuals = Vec::new();
