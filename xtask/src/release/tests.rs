@@ -176,6 +176,21 @@ fn sbom_and_provenance_notice_another_archive() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// Statements that are absent or empty agree with every file.
+#[test]
+fn a_missing_list_or_sum_is_not_verified() {
+    let folder = folder("stating-nothing");
+    let error = verify::run(&folder, None).unwrap_err().to_string();
+    assert!(error.contains("SHA256SUMS: missing"), "{error}");
+    let statement = r#"{"subject":[{"name":"absent"}]}"#;
+    fs::write(folder.join("x.provenance.json"), statement).unwrap();
+    let sums = format!("{}  x.provenance.json\n", sha256(statement.as_bytes()));
+    fs::write(folder.join(verify::SUMS), sums).unwrap();
+    let error = verify::run(&folder, None).unwrap_err().to_string();
+    assert!(error.contains("`absent` is not the file"), "{error}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// The commands of the page, copied from it, against a folder instead of a host.
 #[test]
 fn the_commands_of_the_page_install_a_release() {

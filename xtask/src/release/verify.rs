@@ -63,7 +63,9 @@ fn check_signature(files: &BTreeMap<String, Vec<u8>>, public: &str, wrong: &mut 
 }
 
 fn check_sums(files: &BTreeMap<String, Vec<u8>>, wrong: &mut Vec<String>) {
-    let list = files.get(SUMS).map(Vec::as_slice).unwrap_or_default();
+    let Some(list) = files.get(SUMS) else {
+        return wrong.push(format!("{SUMS}: missing, so no file can be checked"));
+    };
     let list = String::from_utf8_lossy(list);
     let sums: BTreeMap<&str, &str> = list
         .lines()
@@ -105,7 +107,8 @@ fn check_provenance(
     for subject in subjects {
         let file = subject["name"].as_str().unwrap_or_default();
         let sum = subject["digest"]["sha256"].as_str();
-        if files.get(file).map(|bytes| sha256(bytes)).as_deref() != sum {
+        let found = files.get(file).map(|bytes| sha256(bytes));
+        if found.is_none() || found.as_deref() != sum {
             wrong.push(format!("{name}: `{file}` is not the file that was built"));
         }
     }
