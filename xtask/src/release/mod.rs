@@ -301,7 +301,8 @@ fn write_index(output: &Path) -> Result<()> {
     let mut archives = Vec::new();
     for target in &TARGETS {
         let path = output.join(format!("{}.tar.gz", target.stem()));
-        if let Ok(bytes) = fs::read(path) {
+        if path.exists() {
+            let bytes = fs::read(&path).with_context(|| path.display().to_string())?;
             archives.push(Archive {
                 target,
                 sha256: sha256(&bytes),
