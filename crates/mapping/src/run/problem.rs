@@ -134,43 +134,97 @@ fn show_key(key: &str, path: &mut String) {
     }
 }
 
-/// The steps from the value of a text to the value at a place: O(what is before it).
+/// A list or an object that is open where a scanner stands.
+struct Open<'t> {
+    kind: Kind,
+    /// The step from it to the value that the scanner reads.
+    step: PathStep<'t>,
+}
+
+/// The steps from the value of a text to the value at a place. Reads what is before the place, once.
 fn steps_to(text: &[u8], place: Slice) -> Result<Vec<PathStep<'_>>, ScanError> {
     let mut scanner = Scanner::with_depth_max(text, Scanner::DEPTH_MAX);
-    let mut steps = Vec::new();
-    let target = place.start as usize;
-    'down: loop {
+    let mut open: Vec<Open<'_>> = Vec::new();
+    loop {
         let kind = scanner.peek()?;
-        if scanner.position() >= target {
-            return Ok(steps);
+        if scanner.position() >= place.start as usize {
+            return Ok(open.into_iter().map(|open| open.step).collect());
         }
         let enters = match kind {
             Kind::Object => scanner.begin_object()?,
             Kind::Array => scanner.begin_array()?,
-            _ => false,
+            _ => scanner.skip_value().map(|_| false)?,
         };
-        if !enters {
-            return Ok(steps);
-        }
-        for index in 0.. {
+        if enters {
             let step = match kind {
                 Kind::Object => PathStep::Key(scanner.key()?),
-                _ => PathStep::Index(index),
+                _ => PathStep::Index(0),
             };
-            // Look whether the value ends before the place, with another scanner.
-            let end = scanner.clone().skip_value()?.end;
-            if end > target {
-                steps.push(step);
-                continue 'down;
-            }
-            scanner.skip_value()?;
-            let more = match kind {
-                Kind::Object => scanner.next_member()?,
-                _ => scanner.next_item()?,
-            };
-            if !more {
-                return Ok(steps);
-            }
+            open.push(Open { kind, step });
+            continue;
         }
+        // Closes what ends here.
+        while let Some(innermost) = open.last_mut() {
+            if innermost.advance(&mut scanner)? {
+                break;
+            }
+            open.pop();
+        }
+        if open.is_empty() {
+            return Ok(Vec::new());
+        }
+    }
+}
+
+impl<'t> Open<'t> {
+    /// Goes to the next item or member; false if there is none.
+    fn advance(&mut self, scanner: &mut Scanner<'t>) -> Result<bool, ScanError> {
+        let more = match self.kind {
+            Kind::Object => scanner.next_member()?,
+            _ => scanner.next_item()?,
+        };
+        if more {
+            self.step = match self.step {
+                PathStep::Key(_) => PathStep::Key(scanner.key()?),
+                PathStep::Index(index) => PathStep::Index(index + 1),
+            };
+        }
+        Ok(more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::heap::Source;
+
+    fn shown(text: &str, value: &str) -> String {
+        let start = text.find(value).unwrap();
+        let place = Slice::new(Source::BODY, start..start + value.len());
+        let mut path = String::from("$");
+        let steps = steps_to(text.as_bytes(), place).unwrap();
+        steps.iter().for_each(|step| step.show(&mut path));
+        path
+    }
+
+    #[test]
+    fn steps_lead_to_the_place() {
+        let text = r#" {"a":[1,{"b":[],"c":{}},[[2],{"d e":3}]],"f":{"g":4}}"#;
+        for (value, path) in [
+            ("{\"a\"", "$"),
+            ("1", "$.a[0]"),
+            ("[]", "$.a[1].b"),
+            ("{}", "$.a[1].c"),
+            ("2", "$.a[2][0][0]"),
+            ("3", "$.a[2][1].\"d e\""),
+            ("4", "$.f.g"),
+        ] {
+            assert_eq!(shown(text, value), path, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_behind_the_place_is_not_read() {
+        assert_eq!(shown("[[0, 1", "1"), "$[0][1]");
     }
 }
