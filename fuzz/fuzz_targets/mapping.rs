@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use ogive_base::SourceId;
 use ogive_mapping::{
-    Environment, Inputs, Origin, ParseLimits, RunLimits, Shapes, UrlLayer, Variable, Version,
+    Environment, Inputs, Located, Origin, ParseLimits, RunLimits, Shapes, UrlLayer, Variable, Version,
     build_url, compile, parse, parse_url_template,
 };
 
@@ -63,12 +63,14 @@ fn runs(mapping: &str, body: &[u8], version: Version) {
 }
 
 fn keeps_host(template: &str, body: &[u8], version: Version) {
-    let origin = Origin::whole(SourceId(0));
     let mut environment = Environment::request("the URL", Shapes::new());
     environment.set(Variable::Args, Shapes::UNKNOWN);
     let read = |text: &str| {
-        let limits = ParseLimits::default();
-        parse_url_template(text, &origin, version, &environment, &limits).0
+        let text = Located {
+            text: text.to_owned(),
+            origin: Origin::whole(SourceId(0)),
+        };
+        parse_url_template(&text, version, &environment, &ParseLimits::default()).template
     };
     let (Some(base), Some(template)) = (read("https://example.com/v1"), read(template)) else {
         return;

@@ -38,8 +38,8 @@ pub use program::Program;
 pub use run::{Failure, Inputs, Member, Outcome, Problem};
 pub use shape::{FieldShape, ObjectShape, Shape, ShapeId, Shapes};
 pub use template::{
-    HeaderTemplate, RequestError, UrlLayer, UrlTemplate, build_url, parse_header_template,
-    parse_url_template,
+    HeaderTemplate, ReadTemplate, RequestError, UrlLayer, UrlTemplate, build_url,
+    parse_header_template, parse_url_template,
 };
 pub use variable::Variable;
 pub use version::Version;

@@ -78,15 +78,9 @@ impl<'d> Reader<'d> {
     fn url(&mut self, value: &Value, place: Option<Place<'d>>) -> Option<UrlTemplate> {
         let located = self.text(value, "the URL")?;
         let environment = self.request_environment("the URL", place);
-        let (url, diagnostics) = parse_url_template(
-            &located.text,
-            &located.origin,
-            self.version,
-            &environment,
-            self.limits,
-        );
-        self.diagnostics.extend(diagnostics);
-        url
+        let read = parse_url_template(&located, self.version, &environment, self.limits);
+        self.diagnostics.extend(read.diagnostics);
+        read.template
     }
 
     fn request_parts(
@@ -150,15 +144,9 @@ impl<'d> Reader<'d> {
             (None, Some(template)) => {
                 let located = self.text(&template, "`value`")?;
                 let environment = self.request_environment("a header", place);
-                let (template, diagnostics) = parse_header_template(
-                    &located.text,
-                    &located.origin,
-                    self.version,
-                    &environment,
-                    self.limits,
-                );
-                self.diagnostics.extend(diagnostics);
-                ConnectorHeaderValue::Template(template?)
+                let read = parse_header_template(&located, self.version, &environment, self.limits);
+                self.diagnostics.extend(read.diagnostics);
+                ConnectorHeaderValue::Template(read.template?)
             }
             _ => {
                 self.report(value.span, "a header needs `from` or `value`, not both");

@@ -1,15 +1,13 @@
 //! Values of headers.
 
-use ogive_base::Diagnostic;
-
 use super::{
-    INVALID_HEADER, RequestError,
+    INVALID_HEADER, ReadTemplate, RequestError,
     pieces::{Context, Part, Pieces},
 };
 use crate::{
     compile::Environment,
     limits::{ParseLimits, RunLimits},
-    origin::Origin,
+    origin::Located,
     program::Program,
     run::Inputs,
     version::Version,
@@ -21,39 +19,29 @@ pub struct HeaderTemplate {
     pieces: Pieces,
 }
 
-/// Reads the value of a header; `None` if there are errors.
+/// Reads the value of a header.
 pub fn parse_header_template(
-    text: &str,
-    origin: &Origin,
+    text: &Located,
     version: Version,
     environment: &Environment,
     limits: &ParseLimits,
-) -> (Option<HeaderTemplate>, Vec<Diagnostic>) {
-    let mut context = Context {
-        origin,
-        version,
-        environment,
-        limits,
-        diagnostics: Vec::new(),
-    };
-    let mut pieces = Pieces::default();
-    for located in context.parts(text) {
-        match located.part {
-            Part::Character(character) if is_forbidden(character) => {
-                context.report(
-                    INVALID_HEADER,
-                    located.span,
-                    "a header cannot hold a control character",
-                );
+) -> ReadTemplate<HeaderTemplate> {
+    Context::read(text, version, environment, limits, |context, parts| {
+        let mut pieces = Pieces::default();
+        for located in parts {
+            match &located.part {
+                Part::Character(character) if is_forbidden(*character) => {
+                    let message = "a header cannot hold a control character";
+                    context.report(INVALID_HEADER, located.span, message);
+                }
+                Part::Character(character) => {
+                    pieces.push_text(character.encode_utf8(&mut [0; 4]));
+                }
+                Part::Expression(program) => pieces.push_expression(program.clone(), located.span),
             }
-            Part::Character(character) => {
-                pieces.push_text(character.encode_utf8(&mut [0; 4]));
-            }
-            Part::Expression(program) => pieces.push_expression(program, located.span),
         }
-    }
-    let template = (!context.fails()).then_some(HeaderTemplate { pieces });
-    (template, context.diagnostics)
+        HeaderTemplate { pieces }
+    })
 }
 
 impl HeaderTemplate {

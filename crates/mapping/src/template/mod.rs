@@ -9,7 +9,7 @@ mod url;
 
 use std::fmt;
 
-use ogive_base::Span;
+use ogive_base::{Diagnostic, Span};
 
 use crate::run::Failure;
 
@@ -20,6 +20,15 @@ pub use url::{UrlLayer, UrlTemplate, build_url, parse_url_template};
 pub const INVALID_URL: &str = "CONNECTORS_INVALID_URL";
 /// Code of a value of a header that cannot be sent.
 pub const INVALID_HEADER: &str = "CONNECTORS_INVALID_HEADER";
+
+/// What reading a template gives.
+#[derive(Clone, Debug)]
+pub struct ReadTemplate<T> {
+    /// The template; `None` if there are errors.
+    pub template: Option<T>,
+    /// Errors and warnings.
+    pub diagnostics: Vec<Diagnostic>,
+}
 
 /// Why a request cannot be made of these values.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use ogive_base::{Diagnostic, Severity, Span};
 
-use super::RequestError;
+use super::{ReadTemplate, RequestError};
 use crate::{
     compile::{Environment, compile},
     kinds::Kinds,
     limits::{ParseLimits, RunLimits},
-    origin::Origin,
+    origin::{Located, Origin},
     parse::{self, INVALID_SYNTAX},
     program::Program,
     run::Inputs,
@@ -16,11 +16,11 @@ use crate::{
 
 /// What a template is read with.
 pub(super) struct Context<'a> {
-    pub(super) origin: &'a Origin,
-    pub(super) version: Version,
-    pub(super) environment: &'a Environment,
-    pub(super) limits: &'a ParseLimits,
-    pub(super) diagnostics: Vec<Diagnostic>,
+    origin: &'a Origin,
+    version: Version,
+    environment: Environment,
+    limits: &'a ParseLimits,
+    diagnostics: Vec<Diagnostic>,
 }
 
 /// A part of a template.
@@ -34,26 +34,47 @@ pub(super) enum Part {
 
 /// A part, and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
+pub(super) struct LocatedPart {
     pub(super) part: Part,
     pub(super) span: Span,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// Reads a text: `read` makes a template of its parts.
+    pub(super) fn read<T>(
+        text: &'a Located,
+        version: Version,
+        environment: &Environment,
+        limits: &'a ParseLimits,
+        read: impl FnOnce(&mut Self, &[LocatedPart]) -> T,
+    ) -> ReadTemplate<T> {
+        let mut context = Context {
+            origin: &text.origin,
+            version,
+            environment: environment.clone().expecting(Kinds::SCALAR),
+            limits,
+            diagnostics: Vec::new(),
+        };
+        let parts = context.parts(&text.text);
+        let template = read(&mut context, &parts);
+        let diagnostics = context.diagnostics;
+        let is_error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
+        let fails = diagnostics.iter().any(is_error);
+        ReadTemplate {
+            template: (!fails).then_some(template),
+            diagnostics,
+        }
+    }
+
     pub(super) fn report(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
         let span = self.origin.span(span);
         let diagnostic = Diagnostic::error(code, message).label(self.origin.source(), span, "");
         self.diagnostics.push(diagnostic);
     }
-    /// Whether what was read can be used.
-    pub(super) fn fails(&self) -> bool {
-        let mut all = self.diagnostics.iter();
-        all.any(|diagnostic| diagnostic.severity == Severity::Error)
-    }
 
     /// Reads a template. Line breaks, and white space around them, are left out: they are there for people.
-    pub(super) fn parts(&mut self, text: &str) -> Vec<Located> {
-        let mut parts: Vec<Located> = Vec::new();
+    fn parts(&mut self, text: &str) -> Vec<LocatedPart> {
+        let mut parts: Vec<LocatedPart> = Vec::new();
         let mut at = 0;
         while let Some(character) = text[at..].chars().next() {
             let end = at + character.len_utf8();
@@ -65,7 +86,7 @@ impl Context<'_> {
                         return parts;
                     };
                     let program = self.expression(text, end, close);
-                    parts.push(Located {
+                    parts.push(LocatedPart {
                         part: Part::Expression(program.map(Box::new)),
                         span: Span::new(at as u32, close as u32 + 1),
                     });
@@ -75,7 +96,7 @@ impl Context<'_> {
                 '}' => self.report(INVALID_SYNTAX, span, "`}` closes nothing"),
                 '\n' | '\r' => {
                     let is_blank =
-                        |located: &Located| matches!(located.part, Part::Character(' ' | '\t'));
+                        |located: &LocatedPart| matches!(located.part, Part::Character(' ' | '\t'));
                     while parts.last().is_some_and(is_blank) {
                         parts.pop();
                     }
@@ -83,7 +104,7 @@ impl Context<'_> {
                     at = text.len() - rest.len();
                     continue;
                 }
-                _ => parts.push(Located {
+                _ => parts.push(LocatedPart {
                     part: Part::Character(character),
                     span,
                 }),
@@ -100,8 +121,7 @@ impl Context<'_> {
             self.diagnostics.extend(parsed.diagnostics);
             return None;
         }
-        let environment = self.environment.clone().expecting(Kinds::SCALAR);
-        let compiled = compile(&parsed.mapping, &origin, &environment);
+        let compiled = compile(&parsed.mapping, &origin, &self.environment);
         self.diagnostics.extend(compiled.diagnostics);
         compiled.program
     }

@@ -4,16 +4,16 @@
 //! a value in a query part of one name or one value: all characters but the unreserved ones of RFC 3986 are
 //! percent-encoded. What encoding cannot express, a segment `.` or `..`, is an error.
 
-use ogive_base::{Diagnostic, Span, encode::percent_encode};
+use ogive_base::{Span, encode::percent_encode};
 
 use super::{
-    INVALID_URL, RequestError,
-    pieces::{Context, Located, Part, Pieces},
+    INVALID_URL, ReadTemplate, RequestError,
+    pieces::{Context, LocatedPart, Part, Pieces},
 };
 use crate::{
     compile::Environment,
     limits::{ParseLimits, RunLimits},
-    origin::Origin,
+    origin::Located,
     program::Program,
     run::Inputs,
     version::Version,
@@ -67,42 +67,38 @@ pub struct UrlLayer<'a> {
     pub parameters: Option<&'a Program>,
 }
 
-/// Reads a URL, absolute or the end of one; `None` if there are errors.
+/// Reads a URL, absolute or the end of one.
 pub fn parse_url_template(
-    text: &str,
-    origin: &Origin,
+    text: &Located,
     version: Version,
     environment: &Environment,
     limits: &ParseLimits,
-) -> (Option<UrlTemplate>, Vec<Diagnostic>) {
-    let mut context = Context {
-        origin,
-        version,
-        environment,
-        limits,
-        diagnostics: Vec::new(),
-    };
-    let parts = context.parts(text);
-    let is_blank = |located: &Located| matches!(located.part, Part::Character(' ' | '\t'));
+) -> ReadTemplate<UrlTemplate> {
+    Context::read(text, version, environment, limits, |context, parts| {
+        let mut reader = Reader {
+            context,
+            template: UrlTemplate {
+                origin: None,
+                segments: Vec::new(),
+                is_root: false,
+                parameters: Vec::new(),
+            },
+        };
+        let rest = reader.origin(without_blanks(parts));
+        reader.path_and_query(rest);
+        reader.template
+    })
+}
+
+/// The parts of a template without spaces and tabs at both ends.
+fn without_blanks(parts: &[LocatedPart]) -> &[LocatedPart] {
+    let is_blank = |located: &LocatedPart| matches!(located.part, Part::Character(' ' | '\t'));
     let start = parts.iter().take_while(|located| is_blank(located)).count();
     let end = parts
         .iter()
         .rposition(|located| !is_blank(located))
         .map_or(start, |at| at + 1);
-    let mut reader = Reader {
-        context: &mut context,
-        template: UrlTemplate {
-            origin: None,
-            segments: Vec::new(),
-            is_root: false,
-            parameters: Vec::new(),
-        },
-    };
-    let rest = reader.origin(&parts[start..end]);
-    reader.path_and_query(rest);
-    let template = reader.template;
-    let template = (!context.fails()).then_some(template);
-    (template, context.diagnostics)
+    &parts[start..end]
 }
 
 struct Reader<'c, 'a> {
@@ -112,11 +108,11 @@ struct Reader<'c, 'a> {
 
 impl Reader<'_, '_> {
     /// Reads scheme and authority if there are any; returns what follows.
-    fn origin<'p>(&mut self, parts: &'p [Located]) -> &'p [Located] {
+    fn origin<'p>(&mut self, parts: &'p [LocatedPart]) -> &'p [LocatedPart] {
         let is = |at: usize, wanted: char| matches!(parts.get(at).map(|located| &located.part), Some(Part::Character(found)) if *found == wanted);
         let colon = (0..parts.len()).find(|at| is(*at, ':') && is(at + 1, '/') && is(at + 2, '/'));
         let ends_path =
-            |located: &Located| matches!(located.part, Part::Character('/' | '?' | '#'));
+            |located: &LocatedPart| matches!(located.part, Part::Character('/' | '?' | '#'));
         let first_end = parts.iter().position(ends_path).unwrap_or(parts.len());
         let Some(colon) = colon.filter(|colon| *colon < first_end) else {
             return parts;
@@ -157,8 +153,8 @@ impl Reader<'_, '_> {
         rest
     }
 
-    fn path_and_query(&mut self, parts: &[Located]) {
-        let is = |located: &Located, wanted: char| matches!(located.part, Part::Character(found) if found == wanted);
+    fn path_and_query(&mut self, parts: &[LocatedPart]) {
+        let is = |located: &LocatedPart, wanted: char| matches!(located.part, Part::Character(found) if found == wanted);
         let question = parts.iter().position(|located| is(located, '?'));
         let (path, query) = match question {
             Some(at) => (&parts[..at], &parts[at + 1..]),
@@ -191,7 +187,7 @@ impl Reader<'_, '_> {
     }
 
     /// Adds parts; characters that cannot stand in a URL are encoded.
-    fn push(&mut self, parts: &[Located], to: &mut Pieces, kept: &[u8]) {
+    fn push(&mut self, parts: &[LocatedPart], to: &mut Pieces, kept: &[u8]) {
         let mut encoded = String::new();
         for located in parts {
             match &located.part {
@@ -212,7 +208,7 @@ impl Reader<'_, '_> {
     }
 }
 
-fn span_of(parts: &[Located]) -> Span {
+fn span_of(parts: &[LocatedPart]) -> Span {
     let mut spans = parts.iter().map(|located| located.span);
     let first = spans.next().unwrap_or_default();
     spans.fold(first, Span::to)

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use ogive_base::{SourceId, diagnostic::line_column};
 use ogive_mapping::{
-    Environment, Inputs, Origin, ParseLimits, Program, RequestError, RunLimits, Shapes, UrlLayer,
-    UrlTemplate, Variable, Version, build_url, compile, parse, parse_header_template,
+    Environment, Inputs, Located, Origin, ParseLimits, Program, RequestError, RunLimits, Shapes,
+    UrlLayer, UrlTemplate, Variable, Version, build_url, compile, parse, parse_header_template,
     parse_url_template,
 };
 use ogive_testbase::Rng;
@@ -124,28 +124,31 @@ fn environment(place: &'static str) -> Environment {
     environment
 }
 
+fn located(text: &str) -> Located {
+    Located {
+        text: text.to_owned(),
+        origin: Origin::whole(SourceId(0)),
+    }
+}
+
 fn url(text: &str) -> Result<UrlTemplate, ogive_base::Diagnostic> {
-    let origin = Origin::whole(SourceId(0));
-    let (template, diagnostics) = parse_url_template(
-        text,
-        &origin,
+    let read = parse_url_template(
+        &located(text),
         Version::V0_4,
         &environment("the URL"),
         &ParseLimits::default(),
     );
-    template.ok_or_else(|| diagnostics[0].clone())
+    read.template.ok_or_else(|| read.diagnostics[0].clone())
 }
 
 fn header(text: &str) -> Result<ogive_mapping::HeaderTemplate, ogive_base::Diagnostic> {
-    let origin = Origin::whole(SourceId(0));
-    let (template, diagnostics) = parse_header_template(
-        text,
-        &origin,
+    let read = parse_header_template(
+        &located(text),
         Version::V0_4,
         &environment("a header"),
         &ParseLimits::default(),
     );
-    template.ok_or_else(|| diagnostics[0].clone())
+    read.template.ok_or_else(|| read.diagnostics[0].clone())
 }
 
 fn program(text: &str) -> Program {
