@@ -52,13 +52,12 @@ impl HeaderTemplate {
     /// The value, without white space at both ends.
     pub fn render(&self, inputs: &Inputs<'_>, limits: &RunLimits) -> Result<String, RequestError> {
         let mut value = String::new();
+        let bytes_max = limits.header_bytes_max;
+        let push = |text: &str, out: &mut String| out.push_str(text);
         self.pieces
-            .render(inputs, limits, &mut value, |text, out| out.push_str(text))?;
+            .render(inputs, limits, bytes_max, &mut value, push)?;
         if value.chars().any(is_forbidden) {
             return Err(RequestError::ControlCharacter);
-        }
-        if value.len() > limits.header_bytes_max {
-            return Err(RequestError::TooLong);
         }
         Ok(value.trim_matches([' ', '\t']).to_owned())
     }

@@ -166,11 +166,12 @@ impl Pieces {
         })
     }
 
-    /// Appends all pieces; `encode` appends the value of an expression.
+    /// Appends all pieces; `encode` appends the value of an expression. An error once `out` is longer than `bytes_max`.
     pub(super) fn render(
         &self,
         inputs: &Inputs<'_>,
         limits: &RunLimits,
+        bytes_max: usize,
         out: &mut String,
         encode: impl Fn(&str, &mut String),
     ) -> Result<(), RequestError> {
@@ -181,6 +182,9 @@ impl Pieces {
                     Some(text) => encode(&text, out),
                     None => return Err(RequestError::NotText(*span)),
                 },
+            }
+            if out.len() > bytes_max {
+                return Err(RequestError::TooLong);
             }
         }
         Ok(())

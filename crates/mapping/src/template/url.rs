@@ -300,7 +300,7 @@ impl UrlBuilder<'_> {
                 continue;
             }
             let start = self.begin_segment();
-            segment.render(self.inputs, self.limits, &mut self.url, encode_value)?;
+            self.push_pieces(segment)?;
             if segment.has_expressions() {
                 self.end_segment(start)?;
             }
@@ -311,7 +311,7 @@ impl UrlBuilder<'_> {
         let segments = program.run_texts(self.inputs, self.limits)?;
         for segment in segments.ok_or(RequestError::NotSegments)? {
             let start = self.begin_segment();
-            encode_value(&segment, &mut self.url);
+            self.push_value(&segment)?;
             self.end_segment(start)?;
         }
         Ok(())
@@ -327,7 +327,6 @@ impl UrlBuilder<'_> {
         let segment = self.url[start..].to_ascii_lowercase().replace("%2e", ".");
         match segment.as_str() {
             "." | ".." => Err(RequestError::DotSegment),
-            _ if self.url.len() > self.limits.url_bytes_max => Err(RequestError::TooLong),
             _ => Ok(()),
         }
     }
@@ -335,13 +334,10 @@ impl UrlBuilder<'_> {
     fn template_query(&mut self, template: &UrlTemplate) -> Result<(), RequestError> {
         for parameter in &template.parameters {
             self.begin_parameter();
-            let (inputs, limits) = (self.inputs, self.limits);
-            parameter
-                .name
-                .render(inputs, limits, &mut self.url, encode_value)?;
+            self.push_pieces(&parameter.name)?;
             if let Some(value) = &parameter.value {
                 self.url.push('=');
-                value.render(inputs, limits, &mut self.url, encode_value)?;
+                self.push_pieces(value)?;
             }
         }
         Ok(())
@@ -351,13 +347,29 @@ impl UrlBuilder<'_> {
         for member in members.ok_or(RequestError::NotParameters)? {
             for piece in &member.pieces {
                 self.begin_parameter();
-                encode_value(&member.name, &mut self.url);
+                self.push_value(&member.name)?;
                 self.url.push('=');
-                encode_value(piece, &mut self.url);
-                if self.url.len() > self.limits.url_bytes_max {
-                    return Err(RequestError::TooLong);
-                }
+                self.push_value(piece)?;
             }
+        }
+        Ok(())
+    }
+    /// Adds text and values of a template.
+    fn push_pieces(&mut self, pieces: &Pieces) -> Result<(), RequestError> {
+        let bytes_max = self.limits.url_bytes_max;
+        pieces.render(
+            self.inputs,
+            self.limits,
+            bytes_max,
+            &mut self.url,
+            encode_value,
+        )
+    }
+    /// Adds a value.
+    fn push_value(&mut self, text: &str) -> Result<(), RequestError> {
+        encode_value(text, &mut self.url);
+        if self.url.len() > self.limits.url_bytes_max {
+            return Err(RequestError::TooLong);
         }
         Ok(())
     }

@@ -322,3 +322,27 @@ fn a_url_and_a_header_have_a_length() {
         Err(RequestError::TooLong)
     );
 }
+
+#[test]
+fn what_follows_a_value_that_is_too_long_is_not_evaluated() {
+    let limits = RunLimits {
+        url_bytes_max: 100,
+        header_bytes_max: 100,
+        ..RunLimits::default()
+    };
+    let args = serde_json::json!({ "a": "x".repeat(200), "list": [] }).to_string();
+    let inputs = Inputs::new().variable(Variable::Args, args.as_bytes());
+    let path = url("https://example.com/{$args.a}{$args.list}").unwrap();
+    let query = url("https://example.com?a={$args.a}&b={$args.list}").unwrap();
+    for template in [path, query] {
+        let layers = [UrlLayer {
+            template: Some(&template),
+            ..UrlLayer::default()
+        }];
+        let built = build_url(&layers, &inputs, &limits);
+        assert_eq!(built, Err(RequestError::TooLong));
+    }
+    let template = header("{$args.a}{$args.list}").unwrap();
+    let rendered = template.render(&inputs, &limits);
+    assert_eq!(rendered, Err(RequestError::TooLong));
+}
