@@ -7,6 +7,8 @@ use std::fmt;
 pub struct Kinds(u8);
 
 impl Kinds {
+    /// No kind.
+    pub(crate) const NONE: Kinds = Kinds(0);
     /// `null`.
     pub const NULL: Kinds = Kinds(1);
     /// `true` and `false`.

@@ -3,7 +3,7 @@
 //! The caller describes variables and the type that a mapping is for; the checker adds the shapes of expressions to the
 //! same table. Types may refer to themselves, so shapes are rows of a table.
 
-use ogive_base::{IdVec, Span, define_id};
+use ogive_base::{FastSet, IdVec, Span, define_id};
 
 use crate::kinds::Kinds;
 
@@ -136,28 +136,37 @@ impl Shapes {
         &self.rows[id]
     }
 
-    /// The kinds that a value of that shape may have.
+    /// The kinds that a value of that shape may have. Looks at each shape once.
     pub(crate) fn kinds(&self, id: ShapeId) -> Kinds {
-        self.kinds_within(id, 8)
-    }
-    fn kinds_within(&self, id: ShapeId, depth: u32) -> Kinds {
-        match self.get(id) {
-            Shape::Unknown => Kinds::ANY,
-            Shape::Null => Kinds::NULL,
-            Shape::Bool => Kinds::BOOL,
-            Shape::Number => Kinds::NUMBER,
-            Shape::String | Shape::Literal(_) => Kinds::STRING,
-            Shape::Scalar => Kinds::SCALAR,
-            Shape::List(_) => Kinds::LIST,
-            Shape::Object(_) => Kinds::OBJECT,
-            Shape::Each(_) | Shape::OneOf(_) if depth == 0 => Kinds::ANY,
-            Shape::Each(item) => Kinds::LIST.or(self.kinds_within(*item, depth - 1)),
-            Shape::OneOf(shapes) => {
-                let kinds = shapes
-                    .iter()
-                    .map(|shape| self.kinds_within(*shape, depth - 1));
-                kinds.reduce(Kinds::or).unwrap_or(Kinds::ANY)
-            }
+        let mut kinds = Kinds::NONE;
+        let mut seen = FastSet::default();
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            kinds = kinds.or(match self.get(id) {
+                Shape::Unknown => Kinds::ANY,
+                Shape::Null => Kinds::NULL,
+                Shape::Bool => Kinds::BOOL,
+                Shape::Number => Kinds::NUMBER,
+                Shape::String | Shape::Literal(_) => Kinds::STRING,
+                Shape::Scalar => Kinds::SCALAR,
+                Shape::List(_) => Kinds::LIST,
+                Shape::Object(_) => Kinds::OBJECT,
+                Shape::Each(_) | Shape::OneOf(_) if !seen.insert(id) => Kinds::NONE,
+                Shape::Each(item) => {
+                    open.push(*item);
+                    Kinds::LIST
+                }
+                Shape::OneOf(shapes) => {
+                    open.extend_from_slice(shapes);
+                    Kinds::NONE
+                }
+            });
+        }
+        // Such as an interface that no type of the document implements.
+        if kinds == Kinds::NONE {
+            Kinds::ANY
+        } else {
+            kinds
         }
     }
 
@@ -192,5 +201,25 @@ impl Shapes {
             Shape::Unknown | Shape::Each(_) | Shape::OneOf(_) => self.add(Shape::Each(item)),
             _ => item,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternatives_of_alternatives_are_looked_at_once() {
+        let mut shapes = Shapes::new();
+        let mut level = vec![Shapes::NUMBER, Shapes::STRING];
+        for _ in 0..10 {
+            level = (0..30)
+                .map(|_| shapes.add(Shape::OneOf(level.clone())))
+                .collect();
+        }
+        let kinds = shapes.kinds(level[0]);
+        assert_eq!(kinds, Kinds::NUMBER.or(Kinds::STRING));
+        let none = shapes.add(Shape::OneOf(Vec::new()));
+        assert_eq!(shapes.kinds(none), Kinds::ANY);
     }
 }

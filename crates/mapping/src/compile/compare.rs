@@ -22,13 +22,16 @@ impl Compiler<'_> {
     }
 
     fn compare(&mut self, given: ShapeId, target: ShapeId, span: Span, depth: u32) {
-        if given == target || depth == 0 {
+        let (given_shape, target_shape) = (self.shapes.get(given), self.shapes.get(target));
+        // The executor has rules for null.
+        let accepts_all = matches!(given_shape, Shape::Unknown | Shape::Null)
+            || *target_shape == Shape::Unknown
+            || given == target;
+        if accepts_all || depth == 0 || !self.compared.insert((given, target, span)) {
             return;
         }
         let (given_shape, target_shape) = (self.shapes.get(given), self.shapes.get(target));
         match (given_shape.clone(), target_shape.clone()) {
-            // A null is what the executor's rules are for.
-            (Shape::Unknown | Shape::Null, _) | (_, Shape::Unknown) => {}
             (Shape::OneOf(all), _) => {
                 for one in all {
                     self.compare(one, target, span, depth - 1);
@@ -44,7 +47,7 @@ impl Compiler<'_> {
                 self.compare(item, target, span, depth - 1);
             }
             (Shape::Object(object), Shape::Object(target)) => {
-                self.compare_objects(&object, &target, depth);
+                self.compare_objects(&object, &target, span, depth);
             }
             (Shape::Object(object), Shape::OneOf(members)) => {
                 self.compare_member(&object, &members, span, depth);
@@ -69,9 +72,16 @@ impl Compiler<'_> {
         }
     }
 
-    fn compare_objects(&mut self, given: &ObjectShape, target: &ObjectShape, depth: u32) {
+    fn compare_objects(
+        &mut self,
+        given: &ObjectShape,
+        target: &ObjectShape,
+        span: Span,
+        depth: u32,
+    ) {
         for field in &given.fields {
-            let span = field.span.unwrap_or_default();
+            // Fields of variables are not written in the mapping.
+            let span = field.span.unwrap_or(span);
             if &*field.name == "__typename" {
                 self.expect_kinds(field.shape, Kinds::STRING, span, "`__typename`");
                 continue;
@@ -123,7 +133,7 @@ impl Compiler<'_> {
                 _ => None,
             });
         match member {
-            Some(member) => self.compare_objects(given, &member, depth),
+            Some(member) => self.compare_objects(given, &member, span, depth),
             None => {
                 let span = typename.and_then(|field| field.span).unwrap_or(span);
                 let shown = ogive_base::bounded(&name, 40);

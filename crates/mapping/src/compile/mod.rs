@@ -10,7 +10,7 @@ mod methods;
 mod objects;
 mod paths;
 
-use ogive_base::{Diagnostic, IdVec, Severity, Span};
+use ogive_base::{Diagnostic, FastSet, IdVec, Severity, Span};
 use ogive_json::write_string;
 
 use crate::{
@@ -120,6 +120,8 @@ struct Compiler<'m> {
     operands: Vec<NodeId>,
     entries: Vec<crate::program::EntryNode>,
     steps: Vec<crate::program::StepNode>,
+    /// What was compared: a shape that is given, a target, and where. Types refer to each other, so most pairs come often.
+    compared: FastSet<(ShapeId, ShapeId, Span)>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -149,6 +151,7 @@ impl<'m> Compiler<'m> {
             operands: Vec::new(),
             entries: Vec::new(),
             steps: Vec::new(),
+            compared: FastSet::default(),
             diagnostics: Vec::new(),
         }
     }
