@@ -3,7 +3,9 @@
 //! The caller describes variables and the type that a mapping is for; the checker adds the shapes of expressions to the
 //! same table. Types may refer to themselves, so shapes are rows of a table.
 
-use ogive_base::{FastSet, IdVec, Span, define_id};
+use std::sync::Arc;
+
+use ogive_base::{FastSet, Span, define_id, id::Id as _};
 
 use crate::kinds::Kinds;
 
@@ -68,10 +70,13 @@ impl ObjectShape {
     }
 }
 
-/// A table of shapes.
+/// A table of shapes. A clone copies the rows that were added since [`Shapes::share`].
 #[derive(Clone, Debug)]
 pub struct Shapes {
-    rows: IdVec<ShapeId, Shape>,
+    /// Rows that clones of the table share: the types of a schema.
+    shared: Arc<Vec<Shape>>,
+    /// Rows that were added since.
+    added: Vec<Shape>,
 }
 
 impl Default for Shapes {
@@ -96,7 +101,7 @@ impl Shapes {
 
     /// A table with the shapes that have no parts.
     pub fn new() -> Self {
-        let simple = [
+        let simple = vec![
             Shape::Unknown,
             Shape::Null,
             Shape::Bool,
@@ -104,15 +109,20 @@ impl Shapes {
             Shape::String,
             Shape::Scalar,
         ];
-        let mut rows = IdVec::new();
-        for shape in simple {
-            rows.push(shape);
+        Shapes {
+            shared: Arc::default(),
+            added: simple,
         }
-        Shapes { rows }
+    }
+    /// Makes clones share all rows that are in the table now.
+    pub fn share(&mut self) {
+        Arc::make_mut(&mut self.shared).append(&mut self.added);
     }
     /// Adds a shape.
     pub fn add(&mut self, shape: Shape) -> ShapeId {
-        self.rows.push(shape)
+        let id = ShapeId::from_usize(self.shared.len() + self.added.len());
+        self.added.push(shape);
+        id
     }
     /// Adds an object with these members.
     pub fn add_object(&mut self, name: Option<&str>, fields: &[(&str, ShapeId)]) -> ShapeId {
@@ -129,11 +139,24 @@ impl Shapes {
     }
     /// Replaces a shape: for types that refer to themselves.
     pub fn set(&mut self, id: ShapeId, shape: Shape) {
-        self.rows[id] = shape;
+        *self.get_mut(id) = shape;
+    }
+    /// Takes a shape out of its row, which is unknown then.
+    pub(crate) fn take(&mut self, id: ShapeId) -> Shape {
+        std::mem::replace(self.get_mut(id), Shape::Unknown)
+    }
+    fn get_mut(&mut self, id: ShapeId) -> &mut Shape {
+        match id.index().checked_sub(self.shared.len()) {
+            Some(row) => &mut self.added[row],
+            None => &mut Arc::make_mut(&mut self.shared)[id.index()],
+        }
     }
     /// The shape with that id.
     pub fn get(&self, id: ShapeId) -> &Shape {
-        &self.rows[id]
+        match id.index().checked_sub(self.shared.len()) {
+            Some(row) => &self.added[row],
+            None => &self.shared[id.index()],
+        }
     }
 
     /// The kinds that a value of that shape may have. Looks at each shape once.
@@ -207,6 +230,21 @@ impl Shapes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clone_shares_rows_and_adds_its_own() {
+        let mut shapes = Shapes::new();
+        let list = shapes.add(Shape::List(Shapes::NUMBER));
+        shapes.share();
+        let mut clone = shapes.clone();
+        assert!(Arc::ptr_eq(&shapes.shared, &clone.shared) && clone.added.is_empty());
+        let own = clone.add(Shape::List(list));
+        assert_eq!(shapes.add(Shape::Null), own);
+        clone.set(list, Shape::Bool);
+        assert_eq!(clone.get(own), &Shape::List(list));
+        assert_eq!(clone.get(list), &Shape::Bool);
+        assert_eq!(shapes.get(list), &Shape::List(Shapes::NUMBER));
+    }
 
     #[test]
     fn alternatives_of_alternatives_are_looked_at_once() {

@@ -152,15 +152,15 @@ impl<'m> Compiler<'m> {
     }
     fn key_shape(&mut self, of: ShapeId, key: &str, span: Span, depth: u32) -> ShapeId {
         let shown = ogive_base::bounded(key, 40);
-        match self.shapes.get(of).clone() {
+        match self.shapes.get(of) {
             _ if depth == 0 => Shapes::UNKNOWN,
             Shape::Unknown => Shapes::UNKNOWN,
             Shape::List(item) => {
-                let item = self.key_shape(item, key, span, depth - 1);
+                let item = self.key_shape(*item, key, span, depth - 1);
                 self.shapes.add(Shape::List(item))
             }
             Shape::Each(item) => {
-                let item = self.key_shape(item, key, span, depth - 1);
+                let item = self.key_shape(*item, key, span, depth - 1);
                 self.shapes.add(Shape::Each(item))
             }
             Shape::Object(object) => match object.field(key) {

@@ -173,6 +173,7 @@ pub fn read_connectors(document: &Document, limits: &ParseLimits) -> ReadConnect
     };
     let mut shapes = Shapes::new();
     let types = Types::read(document, &mut shapes);
+    shapes.share();
     let mut reader = Reader {
         document,
         limits,
