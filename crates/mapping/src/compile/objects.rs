@@ -1,6 +1,6 @@
 //! Objects: groups, selections, literals.
 
-use ogive_base::Span;
+use ogive_base::{FastSet, Span};
 
 use super::{Compiler, Known, Scope, WRONG_TYPE};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     shape::{FieldShape, ObjectShape, Shape, ShapeId, Shapes},
 };
 
-/// Most alternatives of an object that are told apart; beyond, nothing is known of it.
+/// Most alternatives that the checker tracks for one object. An object with more may have any member.
 const ALTERNATIVES_MAX: usize = 64;
 
 impl<'m> Compiler<'m> {
@@ -82,15 +82,11 @@ impl<'m> Compiler<'m> {
 
     /// Two entries of one object cannot have one name.
     fn check_names(&mut self, entries: &[Entry]) {
-        for (index, entry) in entries.iter().enumerate() {
-            let EntryKind::Named(name) = &entry.kind else {
-                continue;
-            };
-            let before = &entries[..index];
-            let twice = before
-                .iter()
-                .any(|other| matches!(&other.kind, EntryKind::Named(other) if other == name));
-            if twice {
+        let mut names = FastSet::default();
+        for entry in entries {
+            if let EntryKind::Named(name) = &entry.kind
+                && !names.insert(name)
+            {
                 let shown = ogive_base::bounded(name, 40);
                 self.report_with(
                     WRONG_TYPE,
@@ -120,10 +116,7 @@ impl<'m> Compiler<'m> {
             other => vec![other.clone()],
         };
         if added.len() * to.len() > ALTERNATIVES_MAX {
-            return vec![ObjectShape {
-                open: true,
-                ..ObjectShape::default()
-            }];
+            return vec![open_object()];
         }
         let mut merged = Vec::new();
         for added in added {

@@ -2,8 +2,8 @@
 
 use ogive_base::FastMap;
 use ogive_syntax::ast::{
-    Definition, Document, InputValueDefinition, OperationKind, TypeDefinition, TypeDefinitionKind,
-    TypeRef,
+    Definition, Document, InputValueDefinition, Name, OperationKind, TypeDefinition,
+    TypeDefinitionKind, TypeRef,
 };
 
 use crate::shape::{FieldShape, ObjectShape, Shape, ShapeId, Shapes};
@@ -11,6 +11,8 @@ use crate::shape::{FieldShape, ObjectShape, Shape, ShapeId, Shapes};
 /// Shapes of named types, and which of them are roots.
 pub(super) struct Types<'d> {
     named: FastMap<&'d str, ShapeId>,
+    /// Object types by the interfaces that they implement.
+    implementers: FastMap<&'d str, Vec<ShapeId>>,
     roots: Vec<(OperationKind, &'d str)>,
 }
 
@@ -19,6 +21,7 @@ impl<'d> Types<'d> {
     pub(super) fn read(document: &'d Document, shapes: &mut Shapes) -> Self {
         let mut types = Types {
             named: FastMap::default(),
+            implementers: FastMap::default(),
             roots: roots(document),
         };
         for (name, shape) in [
@@ -38,9 +41,23 @@ impl<'d> Types<'d> {
                 .or_insert_with(|| shapes.add(Shape::Unknown));
         }
         for definition in definitions(document) {
+            types.read_interfaces(document, definition);
+        }
+        for definition in definitions(document) {
             types.read_type(document, definition, shapes);
         }
         types
+    }
+
+    fn read_interfaces(&mut self, document: &'d Document, definition: &TypeDefinition) {
+        let TypeDefinitionKind::Object { interfaces, .. } = definition.kind else {
+            return;
+        };
+        let id = self.named(document.name(definition.name));
+        for interface in &document[interfaces] {
+            let interface = document.name(*interface);
+            self.implementers.entry(interface).or_default().push(id);
+        }
     }
 
     fn read_type(&self, document: &'d Document, definition: &TypeDefinition, shapes: &mut Shapes) {
@@ -53,31 +70,23 @@ impl<'d> Types<'d> {
             TypeDefinitionKind::Enum { .. } => Shape::String,
             TypeDefinitionKind::Object { fields, .. } => {
                 let fields = document[fields].iter().map(|field| (field.name, field.ty));
-                let fields: Vec<_> = fields.collect();
-                self.object(document, Some(name), &fields, id, shapes)
+                self.object(document, name, id, fields, shapes)
             }
             TypeDefinitionKind::InputObject { fields } => {
                 let fields = document[fields].iter().map(|field| (field.name, field.ty));
-                let fields: Vec<_> = fields.collect();
-                self.object(document, Some(name), &fields, id, shapes)
+                self.object(document, name, id, fields, shapes)
             }
             TypeDefinitionKind::Union { members } => {
+                let mut all = match shapes.take(id) {
+                    Shape::OneOf(before) => before,
+                    _ => Vec::new(),
+                };
                 let members = document[members].iter();
-                Shape::OneOf(
-                    members
-                        .map(|member| self.named(document.name(*member)))
-                        .collect(),
-                )
+                all.extend(members.map(|member| self.named(document.name(*member))));
+                Shape::OneOf(all)
             }
             TypeDefinitionKind::Interface { .. } => {
-                let members = definitions(document).filter(|other| match other.kind {
-                    TypeDefinitionKind::Object { interfaces, .. } => document[interfaces]
-                        .iter()
-                        .any(|interface| document.name(*interface) == name),
-                    _ => false,
-                });
-                let members = members.map(|member| self.named(document.name(member.name)));
-                let mut members: Vec<ShapeId> = members.collect();
+                let mut members = self.implementers.get(name).cloned().unwrap_or_default();
                 members.dedup();
                 Shape::OneOf(members)
             }
@@ -85,29 +94,35 @@ impl<'d> Types<'d> {
         shapes.set(id, shape);
     }
 
-    /// An object with these fields; those of other definitions of the type stay.
+    /// An object type; fields of its definitions that were read before stay.
     fn object(
         &self,
         document: &'d Document,
-        name: Option<&str>,
-        fields: &[(ogive_syntax::ast::Name, TypeRef)],
-        before: ShapeId,
+        name: &str,
+        id: ShapeId,
+        fields: impl Iterator<Item = (Name, TypeRef)>,
         shapes: &mut Shapes,
     ) -> Shape {
-        let mut object = match shapes.get(before) {
-            Shape::Object(object) => object.clone(),
+        let mut object = match shapes.take(id) {
+            Shape::Object(object) => object,
             _ => ObjectShape::default(),
         };
-        object.name = name.map(Into::into);
-        for (name, ty) in fields {
-            let shape = self.reference(document, *ty, shapes);
-            object.fields.push(FieldShape {
-                name: document.name(*name).into(),
-                shape,
-                span: None,
-            });
-        }
+        object.name = Some(name.into());
+        self.add_fields(document, &mut object, fields, shapes);
         Shape::Object(object)
+    }
+    fn add_fields(
+        &self,
+        document: &Document,
+        object: &mut ObjectShape,
+        fields: impl Iterator<Item = (Name, TypeRef)>,
+        shapes: &mut Shapes,
+    ) {
+        object.fields.extend(fields.map(|(name, ty)| FieldShape {
+            name: document.name(name).into(),
+            shape: self.reference(document, ty, shapes),
+            span: None,
+        }));
     }
 
     /// The shape of the arguments of a field.
@@ -117,9 +132,10 @@ impl<'d> Types<'d> {
         arguments: &[InputValueDefinition],
         shapes: &mut Shapes,
     ) -> ShapeId {
-        let fields: Vec<_> = arguments.iter().map(|one| (one.name, one.ty)).collect();
-        let object = self.object(document, None, &fields, Shapes::UNKNOWN, shapes);
-        shapes.add(object)
+        let mut object = ObjectShape::default();
+        let fields = arguments.iter().map(|one| (one.name, one.ty));
+        self.add_fields(document, &mut object, fields, shapes);
+        shapes.add(Shape::Object(object))
     }
 
     /// The shape of a type with its lists.
@@ -135,7 +151,7 @@ impl<'d> Types<'d> {
         }
         shape
     }
-    /// The shape of a named type; nothing is known of types of other documents.
+    /// The shape of a named type; unknown for a type that the document does not define.
     pub(super) fn named(&self, name: &str) -> ShapeId {
         self.named.get(name).copied().unwrap_or(Shapes::UNKNOWN)
     }
