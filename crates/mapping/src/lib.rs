@@ -14,6 +14,7 @@
 pub mod ast;
 pub mod compile;
 pub mod connectors;
+mod diagnostics;
 mod kinds;
 mod limits;
 mod method;

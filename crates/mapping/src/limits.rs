@@ -3,11 +3,12 @@
 /// Limits of a mapping's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseLimits {
-    /// Most bytes of one mapping.
+    /// Most bytes of one mapping or template.
     pub text_bytes_max: usize,
     /// Most expressions inside one another. Evaluation recurses over them, so this bounds its stack, too.
     pub depth_max: u32,
-    /// Most diagnostics for one mapping; parsing stops there.
+    /// Most diagnostics that the parser reports for one mapping or template, and most errors and warnings of the checker.
+    /// Parsing stops there.
     pub diagnostics_max: usize,
 }
 

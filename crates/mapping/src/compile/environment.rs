@@ -2,6 +2,7 @@
 
 use crate::{
     kinds::Kinds,
+    limits::ParseLimits,
     shape::{ShapeId, Shapes},
     variable::Variable,
 };
@@ -21,6 +22,8 @@ pub struct Environment {
     pub target: Option<ShapeId>,
     /// The kinds of values that it may give.
     pub expects: Kinds,
+    /// Most errors, and most warnings, that the checker reports for the mapping.
+    pub diagnostics_max: usize,
 }
 
 impl Environment {
@@ -41,6 +44,7 @@ impl Environment {
             variables: [None; Variable::COUNT],
             target: None,
             expects: Kinds::ANY,
+            diagnostics_max: ParseLimits::default().diagnostics_max,
         };
         for variable in [
             Variable::Config,

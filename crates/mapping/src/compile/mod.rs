@@ -15,6 +15,7 @@ use ogive_json::write_string;
 
 use crate::{
     ast::{ExprId, ExprKind, FallbackOperator, Mapping, Root},
+    diagnostics::BoundedDiagnostics,
     kinds::Kinds,
     need::{NeedId, Needs},
     origin::Origin,
@@ -54,10 +55,7 @@ pub fn compile(mapping: &Mapping, origin: &Origin, environment: &Environment) ->
     let mut compiler = Compiler::new(mapping, origin, environment);
     let (root, root_selects, known) = compiler.root();
     compiler.expect_target(known.shape, mapping.exprs[mapping.root.expr()].span);
-    let fails = compiler
-        .diagnostics
-        .iter()
-        .any(|diagnostic| diagnostic.severity == Severity::Error);
+    let fails = compiler.diagnostics.has_errors();
     let program = Program {
         origin: origin.clone(),
         texts: compiler.texts,
@@ -76,7 +74,7 @@ pub fn compile(mapping: &Mapping, origin: &Origin, environment: &Environment) ->
         program: (!fails).then_some(program),
         gives: known.shape,
         shapes: compiler.shapes,
-        diagnostics: compiler.diagnostics,
+        diagnostics: compiler.diagnostics.into_vec(),
     }
 }
 
@@ -122,7 +120,7 @@ struct Compiler<'m> {
     steps: Vec<crate::program::StepNode>,
     /// What was compared: a shape that is given, a target, and where. Types refer to each other, so most pairs come often.
     compared: FastSet<(ShapeId, ShapeId, Span)>,
-    diagnostics: Vec<Diagnostic>,
+    diagnostics: BoundedDiagnostics,
 }
 
 /// A variable that `->as` bound.
@@ -152,7 +150,7 @@ impl<'m> Compiler<'m> {
             entries: Vec::new(),
             steps: Vec::new(),
             compared: FastSet::default(),
-            diagnostics: Vec::new(),
+            diagnostics: BoundedDiagnostics::new(environment.diagnostics_max),
         }
     }
 

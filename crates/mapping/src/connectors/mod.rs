@@ -444,6 +444,7 @@ impl<'d> Reader<'d> {
         mut environment: Environment,
         place: Option<Place<'d>>,
     ) -> Environment {
+        environment.diagnostics_max = self.limits.diagnostics_max;
         let Some(place) = place else {
             return environment;
         };

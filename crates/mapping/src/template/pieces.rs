@@ -1,10 +1,11 @@
 //! Cutting templates into pieces, and evaluating them.
 
-use ogive_base::{Diagnostic, Severity, Span};
+use ogive_base::{Diagnostic, Span};
 
 use super::{ReadTemplate, RequestError};
 use crate::{
     compile::{Environment, compile},
+    diagnostics::BoundedDiagnostics,
     kinds::Kinds,
     limits::{ParseLimits, RunLimits},
     origin::{Located, Origin},
@@ -20,7 +21,7 @@ pub(super) struct Context<'a> {
     version: Version,
     environment: Environment,
     limits: &'a ParseLimits,
-    diagnostics: Vec<Diagnostic>,
+    diagnostics: BoundedDiagnostics,
 }
 
 /// A part of a template.
@@ -48,21 +49,21 @@ impl<'a> Context<'a> {
         limits: &'a ParseLimits,
         read: impl FnOnce(&mut Self, &[LocatedPart]) -> T,
     ) -> ReadTemplate<T> {
+        let mut environment = environment.clone().expecting(Kinds::SCALAR);
+        environment.diagnostics_max = limits.diagnostics_max;
         let mut context = Context {
             origin: &text.origin,
             version,
-            environment: environment.clone().expecting(Kinds::SCALAR),
+            environment,
             limits,
-            diagnostics: Vec::new(),
+            diagnostics: BoundedDiagnostics::new(limits.diagnostics_max),
         };
         let parts = context.parts(&text.text);
         let template = read(&mut context, &parts);
-        let diagnostics = context.diagnostics;
-        let is_error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
-        let fails = diagnostics.iter().any(is_error);
+        let fails = context.diagnostics.has_errors();
         ReadTemplate {
             template: (!fails).then_some(template),
-            diagnostics,
+            diagnostics: context.diagnostics.into_vec(),
         }
     }
 
@@ -75,8 +76,19 @@ impl<'a> Context<'a> {
     /// Reads a template. Line breaks, and white space around them, are left out: they are there for people.
     fn parts(&mut self, text: &str) -> Vec<LocatedPart> {
         let mut parts: Vec<LocatedPart> = Vec::new();
+        let bytes_max = self.limits.text_bytes_max;
+        if text.len() > bytes_max {
+            let message = format!(
+                "a template of {} bytes is too long: at most {bytes_max} bytes are allowed",
+                text.len()
+            );
+            self.report(INVALID_SYNTAX, Span::default(), message);
+            return parts;
+        }
         let mut at = 0;
-        while let Some(character) = text[at..].chars().next() {
+        while let Some(character) = text[at..].chars().next()
+            && !self.diagnostics.is_full()
+        {
             let end = at + character.len_utf8();
             let span = Span::new(at as u32, end as u32);
             match character {
@@ -118,12 +130,17 @@ impl<'a> Context<'a> {
         let origin = self.origin.part(start as u32);
         let parsed = parse::parse(&text[start..end], &origin, self.version, self.limits);
         if !parsed.diagnostics.is_empty() {
-            self.diagnostics.extend(parsed.diagnostics);
+            self.add_diagnostics(parsed.diagnostics);
             return None;
         }
         let compiled = compile(&parsed.mapping, &origin, &self.environment);
-        self.diagnostics.extend(compiled.diagnostics);
+        self.add_diagnostics(compiled.diagnostics);
         compiled.program
+    }
+    fn add_diagnostics(&mut self, diagnostics: Vec<Diagnostic>) {
+        for diagnostic in diagnostics {
+            self.diagnostics.push(diagnostic);
+        }
     }
 }
 

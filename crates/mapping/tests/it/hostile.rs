@@ -2,8 +2,8 @@
 
 use ogive_base::SourceId;
 use ogive_mapping::{
-    Environment, Failure, Inputs, Origin, ParseLimits, Program, RunLimits, Shapes, Variable,
-    Version, compile, parse,
+    Environment, Failure, Inputs, Located, Origin, ParseLimits, Program, RunLimits, Shapes,
+    Variable, Version, compile, parse, parse_url_template,
 };
 use ogive_testbase::Rng;
 
@@ -74,6 +74,39 @@ fn mistakes_are_reported_to_a_limit_only() {
     let origin = Origin::whole(SourceId(0));
     let parsed = parse(&"% ".repeat(10_000), &origin, Version::V0_4, &limits);
     assert_eq!(parsed.diagnostics.len(), limits.diagnostics_max);
+}
+
+#[test]
+fn names_that_do_not_exist_are_reported_to_a_limit_only() {
+    let limits = ParseLimits::default();
+    let origin = Origin::whole(SourceId(0));
+    let mapping = format!("$([{}])", "$a, b->map(@->nope), ".repeat(1_000));
+    let parsed = parse(&mapping, &origin, Version::V0_4, &limits);
+    assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+    let environment = Environment::response("the selection", Shapes::new());
+    let compiled = compile(&parsed.mapping, &origin, &environment);
+    assert!(compiled.program.is_none());
+    assert_eq!(compiled.diagnostics.len(), limits.diagnostics_max);
+}
+
+#[test]
+fn templates_have_a_length_and_report_mistakes_to_a_limit() {
+    let limits = ParseLimits::default();
+    let environment = Environment::request("the URL", Shapes::new());
+    let read = |text: &str| {
+        let text = Located {
+            text: text.to_owned(),
+            origin: Origin::whole(SourceId(0)),
+        };
+        parse_url_template(&text, Version::V0_4, &environment, &limits)
+    };
+    let long = read(&format!("/{}", "a".repeat(limits.text_bytes_max)));
+    assert!(long.template.is_none() && long.diagnostics.len() == 1);
+    for mistake in ["}", "#"] {
+        let read = read(&mistake.repeat(1_000));
+        assert_eq!(read.diagnostics.len(), limits.diagnostics_max);
+        assert!(read.template.is_none());
+    }
 }
 
 #[test]
