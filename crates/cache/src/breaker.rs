@@ -1,5 +1,8 @@
-//! A circuit breaker for one use of a service: after some failures in a row the service is left alone for a while, and
-//! then one caller tries.
+//! A circuit breaker for one use of a service: after some failures in a row it rejects calls for a while, and then admits
+//! one call as a probe.
+//!
+//! The breaker of a subgraph (`CircuitBreaker` in `transport`) counts percentages of a window, because a subgraph may fail
+//! for some operations only. A call to a service of the operator has no such variety, so failures in a row suffice.
 
 use std::{
     sync::{
@@ -13,10 +16,10 @@ use tokio::time::Instant;
 
 /// Failures in a row that open it, by default.
 pub const FAILURES: u32 = 3;
-/// How long the service is left alone, by default.
+/// How long it rejects calls before it admits a probe, by default.
 pub const PAUSE: Duration = Duration::from_millis(500);
 
-/// Whether a service is asked.
+/// Decides whether a call to a service may be made. Closed: every call may. Open: one probe per pause may.
 #[derive(Debug)]
 pub struct Breaker {
     failures_max: u32,
@@ -29,7 +32,7 @@ pub struct Breaker {
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
-    /// While it is open: when one caller may try.
+    /// While the breaker is open: when the next probe may be made.
     next_try: Option<Instant>,
 }
 
@@ -40,7 +43,7 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// Closed.
+    /// A closed breaker. It opens after `failures_max` failures in a row, at least one, and admits a probe each `pause`.
     pub fn new(failures_max: u32, pause: Duration) -> Self {
         Breaker {
             failures_max: failures_max.max(1),
@@ -50,7 +53,7 @@ impl Breaker {
         }
     }
 
-    /// Whether the service may be asked now. While it is open, one caller per pause may.
+    /// Whether a call may be made now. While the breaker is open, one call per pause may: the probe.
     pub fn admits(&self) -> bool {
         if !self.is_open.load(Ordering::Relaxed) {
             return true;
@@ -67,7 +70,7 @@ impl Breaker {
         }
     }
 
-    /// Notes how a call ended; true if it opens or closes the breaker.
+    /// Notes whether a call succeeded; true if that opens or closes the breaker.
     pub fn note(&self, is_well: bool) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let was_open = state.next_try.is_some();

@@ -1,8 +1,8 @@
-//! The cache of one process: what is found, what is stored, what is invalidated.
+//! The cache of one process: it looks entries up, stores them and invalidates them.
 //!
-//! A look-up goes through memory first, without waiting ([`ResponseCache::look_up_in_memory`]). Where there is a remote tier,
-//! what is missing is asked for there, in one round that brings the clock, too ([`ResponseCache::look_up`], in
-//! `remote_lookup.rs`). Stores go to memory at once and to the remote tier in the background.
+//! A look-up searches memory first, without waiting ([`ResponseCache::look_up_in_memory`]). Where there is a remote tier, one
+//! round then fetches all entries that memory lacks, and the position of the shared clock ([`ResponseCache::look_up`], in
+//! `remote_lookup.rs`). A store writes to memory at once and to the remote tier in the background.
 
 use std::{
     net::IpAddr,
@@ -28,13 +28,13 @@ use crate::{
     writer::BYTES_MAX as QUEUE_BYTES_MAX,
 };
 
-/// What becomes of hits in memory while the remote tier does not say what was invalidated.
+/// Whether hits in memory are used while the remote tier is lost, so that this process may have missed invalidations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LostPolicy {
-    /// They are used within their lifetime.
+    /// Hits are used within their lifetime.
     #[default]
     Serve,
-    /// They are not used.
+    /// Hits are not used: each request goes to its subgraph.
     Bypass,
 }
 
@@ -53,9 +53,9 @@ pub struct CacheOptions {
     pub flights_max: usize,
     /// Most refreshes in the background at a time. Default 256. One client has `memory.client_percent` of them at most.
     pub refreshes_max: usize,
-    /// Without contact for so long the remote tier counts as lost. Default 1 s.
+    /// How long after the last contact the remote tier counts as lost. Default 1 s.
     pub lost_after: Duration,
-    /// What happens then. Default: hits are used.
+    /// Whether hits in memory are used while the remote tier is lost. Default [`LostPolicy::Serve`].
     pub on_lost: LostPolicy,
 }
 
@@ -80,7 +80,7 @@ impl CacheOptions {
     }
 }
 
-/// Responses and entities kept by one process, perhaps together with others.
+/// Responses and entities that one process keeps. Processes with one remote tier share their entries.
 #[derive(Debug)]
 pub struct ResponseCache {
     pub(crate) keys: KeyMaker,
@@ -91,18 +91,18 @@ pub struct ResponseCache {
     queue: Arc<WriteQueue>,
     flights: Arc<Flights>,
     refreshes: Arc<Shares<IpAddr>>,
-    /// When the remote tier said last what was invalidated.
+    /// When the remote tier last confirmed that this process knows all invalidations, as [`Timestamp`].
     contact: AtomicU64,
 }
 
-/// What was looked for, and what was found.
+/// The keys of a look-up, and the entry that it found.
 #[derive(Clone, Debug)]
 pub struct Lookup {
-    /// What was asked.
+    /// The key of the request, without headers and caller.
     pub first: Key,
-    /// The key of an entry that this caller could be given. Requests in flight are shared by it.
+    /// The key of entries that this caller may get. Requests in flight are shared by this key.
     pub second: Key,
-    /// An entry.
+    /// The entry, if there is one that may be used or validated.
     pub found: Option<Found>,
 }
 
@@ -111,41 +111,41 @@ pub struct Lookup {
 pub struct Found {
     /// The entry.
     pub entry: Arc<Entry>,
-    /// Whether it may be used. [`Use::Never`]: only after it was validated.
+    /// Whether the entry may be used. [`Use::Never`]: only after the subgraph has validated it.
     pub usability: Use,
 }
 
 /// An answer to be stored.
 #[derive(Debug)]
 pub struct Write<'a> {
-    /// What was asked.
+    /// The key of the request, without headers and caller.
     pub first: Key,
-    /// Who asked.
+    /// The caller whose request was answered.
     pub caller: &'a CallerKey<'a>,
     /// The clock, read before the request was sent.
     pub stamp: ClockStamp,
-    /// How it is kept, as [`decide`](crate::decide) says.
+    /// For whom and how long the answer is kept: the result of [`decide`](crate::decide).
     pub storable: Storable,
-    /// What it is an answer to.
+    /// Whether it answers a whole request or is one entity of an answer.
     pub kind: EntryKind,
     /// HTTP status code.
     pub status: u16,
-    /// Headers that rules read.
+    /// The headers of the answer that header rules read.
     pub headers: Box<[(HeaderName, HeaderValue)]>,
-    /// The body, or the object of one entity. It is copied.
+    /// The body, or the object of one entity. The cache copies it.
     pub body: &'a [u8],
-    /// What it is about.
+    /// Tags by which the entry is invalidated.
     pub tags: Box<[Tag]>,
     /// How long the request took.
     pub took: Duration,
-    /// The client that asked.
+    /// The client whose request was answered; the entry counts in its share.
     pub client: Option<IpAddr>,
 }
 
-/// A refresh in the background that may begin. Its [`Leader`] says how it ended.
+/// Permission to refresh an entry in the background.
 #[derive(Debug)]
 pub struct Refresh {
-    /// Others that miss wait for it.
+    /// Reports how the refresh ended to callers that miss the entry meanwhile and wait.
     pub leader: Leader,
     _share: Share<IpAddr>,
 }
@@ -171,7 +171,7 @@ impl ResponseCache {
         }
     }
 
-    /// What makes keys.
+    /// The maker of keys.
     pub fn keys(&self) -> &KeyMaker {
         &self.keys
     }
@@ -181,7 +181,7 @@ impl ResponseCache {
         &self.memory
     }
 
-    /// What an entry is stamped with. Read before the request is sent.
+    /// The stamp of an entry whose request is sent now. Read it before the request is sent.
     pub fn stamp(&self) -> ClockStamp {
         self.list.stamp()
     }
@@ -204,8 +204,9 @@ impl ResponseCache {
         self.flights.begin(second, client)
     }
 
-    /// Whether a hit has its entry asked for again in the background: stale ones always, fresh ones by chance shortly before
-    /// their end; one at a time for each entry. `random`: 64 random bits.
+    /// Decides whether the caller must refresh the entry of a hit in the background, by a request to the subgraph. Stale
+    /// entries are always refreshed, fresh ones by chance shortly before they become stale. Each entry has one refresh at a
+    /// time. `random`: 64 random bits.
     pub fn begin_refresh(
         &self,
         lookup: &Lookup,
@@ -236,7 +237,7 @@ impl ResponseCache {
             vary,
             validators,
         } = write.storable;
-        // Invalidations are forgotten after that time.
+        // The list forgets invalidations after `kept_max`; no entry may be older.
         lifetime.gone_at = lifetime.gone_at.min(now.plus(self.options.kept_max));
         let until = if validators.is_empty() {
             lifetime.ends_at()
@@ -269,12 +270,12 @@ impl ResponseCache {
         kept
     }
 
-    /// Invalidates entries of this process, where there is no remote tier.
+    /// Invalidates entries of a process that has no remote tier.
     pub fn invalidate_locally(&self, tags: &[Tag], now: Timestamp) -> Position {
         self.list.invalidate(tags, now)
     }
 
-    /// Notes an invalidation that another process announces.
+    /// Applies an invalidation that another process has announced.
     pub fn notice(&self, invalidation: &Invalidation, now: Timestamp) {
         self.list.apply(invalidation, now);
         self.note_contact(now);
@@ -299,13 +300,13 @@ impl ResponseCache {
         }
     }
 
-    /// The record of a first key, while it holds.
+    /// The `Vary` record of a first key, unless it has expired.
     pub(crate) fn record(&self, first: Key, now: Timestamp) -> Option<VaryRecord> {
         let record = self.memory.record(&first)?;
         (now < record.until).then(|| VaryRecord::clone(&record))
     }
 
-    /// Whether an entry is any good.
+    /// Returns an entry if it may be used or validated; otherwise removes it from memory.
     pub(crate) fn judge(&self, entry: Arc<Entry>, second: &Key, now: Timestamp) -> Option<Found> {
         let usability = entry.lifetime.usability(now);
         let can_validate = !entry.validators.is_empty() && now < entry.lifetime.gone_at;
@@ -317,7 +318,7 @@ impl ResponseCache {
         None
     }
 
-    /// Whether hits are not used because the remote tier is lost.
+    /// Whether hits in memory must not be used because the remote tier is lost.
     fn is_bypassed(&self, now: Timestamp) -> bool {
         let Some(_) = self
             .remote
@@ -334,7 +335,7 @@ impl ResponseCache {
         self.contact.fetch_max(now.0, Ordering::Relaxed);
     }
 
-    /// The record under which an answer is stored: its own and what holds already.
+    /// The `Vary` record under which an answer is stored: the combination of its own and the known one.
     fn keep_record(
         &self,
         first: Key,
@@ -353,7 +354,7 @@ impl ResponseCache {
         }
         let is_new = known.is_none_or(|known| !known.says_what(&record) || known.until < until);
         if is_new {
-            // Twice as long as need be: the next answer does not write it again.
+            // Twice as long as the entry lasts, so that the next answer need not write the record again.
             record.until = until.plus(until.since(now));
             self.memory.insert_record(first, record.clone(), client)?;
             if self.remote.is_some() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ogive_json::{Kind, Node, Tree};
 
-/// Most objects and lists open at a time; what is deeper is its own canonical form.
+/// Deepest nesting of objects and lists. A text that is nested more deeply is its own canonical form.
 const DEPTH_MAX: u32 = 64;
 
 /// What is still to be written.
@@ -13,8 +13,8 @@ enum Step<'t> {
     Bytes(&'t [u8]),
 }
 
-/// A JSON text with the members of all objects in the order of their keys, without white space. Strings and numbers stay as
-/// they are written. A text that is no JSON is its own canonical form.
+/// Returns a JSON text with the members of all objects sorted by their keys, without white space. Strings and numbers keep
+/// their bytes. A text that is not JSON is its own canonical form.
 pub fn canonical(text: &[u8]) -> Cow<'_, [u8]> {
     let Ok(tree) = Tree::read(text, DEPTH_MAX) else {
         return Cow::Borrowed(text);

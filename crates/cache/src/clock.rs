@@ -3,16 +3,17 @@
 //! An invalidation takes the next number of a logical clock and writes that number beside each of its tags. A request reads
 //! the clock before it is sent, and the entry made of its answer carries the number that was read ([`ClockStamp`]). An entry is
 //! valid as long as none of its tags has a later number. So invalidating costs a step per tag, no index of entries
-//! is needed, tags may be learnt from the answer, and a writer that was slow stores an entry that is invalid already.
+//! is needed, an answer may bring its tags, and a slow writer stores an entry that is invalid already.
 //!
-//! The list is bounded: the oldest invalidations are dropped when it is full or no entry can be that old, and then all
-//! entries with lower numbers are invalid ([`State::floor`]). Forgetting only ever invalidates more.
+//! The list is bounded. It drops the oldest invalidation when it is full, or when no entry can be that old; from then on all
+//! entries with lower numbers are invalid ([`State::floor`]). So a dropped invalidation invalidates more, never less.
 //!
 //! Processes that share a clock apply each other's invalidations ([`InvalidationList::apply`]). Messages may be lost: a
-//! process knows which numbers it has seen without a gap, stamps entries with the last of these, and says when it is
-//! [behind](InvalidationList::is_behind). A clock that has lost its memory, or that counts on from an older state after a
-//! failover, is a new [epoch](Position::epoch): no entry of another epoch is valid. Each number has a random
-//! [nonce](Position::nonce), so that the numbers of two histories are told apart.
+//! process knows which numbers it has seen without a gap, stamps entries with the last of these, and reports when it is
+//! [behind](InvalidationList::is_behind). A clock that has lost its state, or that continues from an older state after a
+//! failover, gets a new [epoch](Position::epoch): no entry of another epoch is valid. After a failover two different
+//! invalidations can have one number. Each number therefore has a random [nonce](Position::nonce): where numbers are equal
+//! and nonces differ, the clock has another history.
 
 use std::{
     collections::BTreeMap,
@@ -27,10 +28,10 @@ use crate::{Tag, Timestamp};
 /// Most tags that a list remembers, by default.
 pub const TAGS_MAX: usize = 100_000;
 
-/// How far a clock has come.
+/// The position of a clock: how many invalidations it has counted, in which history.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Position {
-    /// Which history the number is of.
+    /// The history to which the number belongs.
     pub epoch: u64,
     /// How many invalidations there were.
     pub number: u64,
@@ -38,7 +39,7 @@ pub struct Position {
     pub nonce: u64,
 }
 
-/// What an entry keeps of the clock as it was before its request was sent.
+/// The position of the clock before the request of an entry was sent, without the nonce.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ClockStamp {
     /// See [`Position::epoch`].
@@ -47,42 +48,42 @@ pub struct ClockStamp {
     pub number: u64,
 }
 
-/// One invalidation, as processes tell each other.
+/// One invalidation, as one process announces it to others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invalidation {
-    /// Where the clock stood after it.
+    /// The position of the clock after it.
     pub position: Position,
-    /// What became invalid.
+    /// The tags whose entries are invalid.
     pub tags: Vec<Tag>,
 }
 
-/// How what a process knows compares with the position of the shared clock.
+/// How the position that a process knows compares with that of the shared clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClockState {
     /// The process knows all invalidations.
     Current,
     /// The process has missed some.
     Behind,
-    /// The clock has another history: it was emptied, or has gone back.
+    /// The clock has another history: its state was lost, or an older state was restored.
     Replaced,
 }
 
-/// The invalidations that a process knows.
+/// The invalidations that a process knows. All threads share one list.
 #[derive(Debug)]
 pub struct InvalidationList {
     state: RwLock<State>,
     tags_max: usize,
-    /// How long entries can last.
+    /// Longest time that an entry is kept.
     kept_max: Duration,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Up to there all invalidations are known.
+    /// All invalidations up to this position are known.
     position: Position,
-    /// The highest number that was heard of.
-    heard: u64,
-    /// Whether a message came from another history than is known.
+    /// The highest number that the shared clock or a message has named.
+    announced: u64,
+    /// Whether a message came from a history that this process does not know.
     is_doubtful: bool,
     /// Entries with lower numbers are invalid.
     floor: u64,
@@ -109,24 +110,24 @@ impl InvalidationList {
         }
     }
 
-    /// What an entry is stamped with whose request is sent now.
+    /// The stamp of an entry whose request is sent now.
     pub fn stamp(&self) -> ClockStamp {
         let Position { epoch, number, .. } = self.read().position;
         ClockStamp { epoch, number }
     }
 
-    /// Up to where all invalidations are known.
+    /// The position up to which all invalidations are known.
     pub fn position(&self) -> Position {
         self.read().position
     }
 
-    /// Whether there were invalidations that are not known yet. Until they are, no entry may be used.
+    /// Whether invalidations are missing in this list. While they are, no entry may be used.
     pub fn is_behind(&self) -> bool {
         let state = self.read();
-        state.is_doubtful || state.heard > state.position.number
+        state.is_doubtful || state.announced > state.position.number
     }
 
-    /// Whether nothing has invalidated an entry.
+    /// Whether an entry with this stamp and these tags is still valid.
     pub fn is_valid(&self, stamp: ClockStamp, tags: &[Tag]) -> bool {
         let state = self.read();
         let is_later = |tag| {
@@ -138,7 +139,7 @@ impl InvalidationList {
             && !tags.iter().any(is_later)
     }
 
-    /// Invalidates all entries with one of these tags, where the clock is this process's own.
+    /// Invalidates all entries with one of these tags, in a process that has a clock of its own.
     pub fn invalidate(&self, tags: &[Tag], now: Timestamp) -> Position {
         let mut state = self.write();
         state.position.number += 1;
@@ -148,7 +149,7 @@ impl InvalidationList {
         state.position
     }
 
-    /// Compares with the position of the shared clock, and notes how far that is.
+    /// Compares the known position with that of the shared clock, and notes how far the shared clock is.
     pub fn observe(&self, shared: Position) -> ClockState {
         let (comparison, is_doubtful) = {
             let state = self.read();
@@ -158,21 +159,22 @@ impl InvalidationList {
             ClockState::Current if is_doubtful => self.write().is_doubtful = false,
             ClockState::Behind => {
                 let mut state = self.write();
-                state.heard = state.heard.max(shared.number);
+                state.announced = state.announced.max(shared.number);
             }
             ClockState::Current | ClockState::Replaced => {}
         }
         comparison
     }
 
-    /// Applies an invalidation of the shared clock. Its tags are invalid at once, even if earlier ones are missing. One of
-    /// another history makes the process [behind](InvalidationList::is_behind) until it has asked for the position.
+    /// Applies an invalidation of the shared clock. Its tags are invalid at once, even if earlier invalidations are missing.
+    /// If it belongs to another history, the process is [behind](InvalidationList::is_behind) until it has
+    /// [observed](InvalidationList::observe) the position of the shared clock.
     pub fn apply(&self, invalidation: &Invalidation, now: Timestamp) -> ClockState {
         let mut state = self.write();
         let shared = invalidation.position;
         let known = state.position;
         if shared.epoch == known.epoch && shared.number < known.number {
-            // A message that is late.
+            // A late message.
             return ClockState::Current;
         }
         let comparison = state.compare(shared);
@@ -180,25 +182,25 @@ impl InvalidationList {
             state.is_doubtful |= comparison == ClockState::Replaced;
             return comparison;
         }
-        state.heard = state.heard.max(shared.number);
+        state.announced = state.announced.max(shared.number);
         state.mark(shared.number, &invalidation.tags, now);
         self.forget(&mut state, now);
         if shared.number != state.position.number + 1 {
             return ClockState::Behind;
         }
         state.position = shared;
-        if state.heard > shared.number {
+        if state.announced > shared.number {
             ClockState::Behind
         } else {
             ClockState::Current
         }
     }
 
-    /// Begins with another history of the shared clock: nothing stored before is valid.
+    /// Adopts another history of the shared clock: no entry stored before is valid.
     pub fn begin_epoch(&self, shared: Position) {
         *self.write() = State {
             position: shared,
-            heard: shared.number,
+            announced: shared.number,
             floor: shared.number,
             ..State::default()
         };
@@ -217,7 +219,7 @@ impl InvalidationList {
         }
     }
 
-    // Every change is complete when the lock is given back.
+    // Every change is complete when the lock is released, so a poisoned lock is usable.
     fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }

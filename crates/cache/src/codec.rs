@@ -1,7 +1,7 @@
 //! Entries and `Vary` records as bytes, for the remote tier.
 //!
-//! Whatever comes back may have been written by another version or by something else: reading checks every length, and
-//! what it does not understand is a miss.
+//! The remote tier may return bytes that another version or another program has written. So reading checks every length,
+//! and bytes that cannot be read are a miss.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::{
     timestamp::millis, vary::NAMES_MAX,
 };
 
-/// The first byte of an entry; rises when the layout changes.
+/// The first byte of an entry. Increase it when the layout changes.
 const ENTRY: u8 = 1;
-/// The first byte of a `Vary` record; rises when the layout changes.
+/// The first byte of a `Vary` record. Increase it when the layout changes.
 const RECORD: u8 = 129;
 
-/// An entry as bytes.
+/// Writes an entry as bytes.
 pub fn write_entry(entry: &Entry) -> Vec<u8> {
     let mut out = Writer(Vec::with_capacity(entry.bytes()));
     out.0.push(ENTRY);
@@ -53,7 +53,7 @@ pub fn write_entry(entry: &Entry) -> Vec<u8> {
     out.0
 }
 
-/// An entry; `None` if the bytes are none.
+/// Reads an entry; `None` if the bytes are not an entry of this format.
 pub fn read_entry(bytes: &[u8]) -> Option<Entry> {
     let mut input = Reader(bytes);
     if input.byte()? != ENTRY {
@@ -97,7 +97,7 @@ pub fn read_entry(bytes: &[u8]) -> Option<Entry> {
     input.0.is_empty().then_some(entry)
 }
 
-/// A `Vary` record as bytes.
+/// Writes a `Vary` record as bytes.
 pub fn write_record(record: &VaryRecord) -> Vec<u8> {
     let VaryRecord { vary, scope, until } = record;
     let mut out = Writer(vec![
@@ -115,7 +115,7 @@ pub fn write_record(record: &VaryRecord) -> Vec<u8> {
     out.0
 }
 
-/// A `Vary` record; `None` if the bytes are none.
+/// Reads a `Vary` record; `None` if the bytes are not a record of this format.
 pub fn read_record(bytes: &[u8]) -> Option<VaryRecord> {
     let mut input = Reader(bytes);
     if input.byte()? != RECORD {
@@ -189,8 +189,8 @@ impl<'b> Reader<'b> {
         }
         HeaderValue::from_bytes(self.bytes()?).ok().map(Some)
     }
-    /// As many items as a number says; each takes eight bytes at least, so the number cannot ask for more memory than the
-    /// bytes take.
+    /// Reads a number and so many items. Each item takes eight bytes at least, so a larger number than the remaining bytes
+    /// allow is rejected before anything is allocated.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Box<[T]>> {
         let length = usize::try_from(self.number()?).ok()?;
         if length > self.0.len() / 8 {

@@ -1,8 +1,8 @@
 //! Cache directives of an answer: `Cache-Control` (RFC 9111, section 5.2.2; RFC 5861) and the targeted field
 //! `Ogive-Cache-Control`, which is read instead where it is present (RFC 9213).
 //!
-//! Whatever is unclear is read so that less is kept: of several lifetimes the shortest counts, a lifetime that cannot be
-//! read is over at once, and a qualified `private="..."` counts for the whole answer.
+//! An ambiguous directive is read in the way that stores less: of several lifetimes the shortest counts, a lifetime that
+//! cannot be read is zero, and a qualified `private="..."` applies to the whole answer.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -11,38 +11,38 @@ use crate::structured::{Value, parse_dictionary};
 /// The targeted field of this cache.
 pub const OGIVE_CACHE_CONTROL: HeaderName = HeaderName::from_static("ogive-cache-control");
 
-/// Longest lifetime in seconds that a directive states; longer ones count as this one (RFC 9111, section 1.2.2).
+/// Longest lifetime of a directive, in seconds; longer ones count as this one (RFC 9111, section 1.2.2).
 pub const SECONDS_MAX: u64 = 1 << 31;
 
-/// What an answer says to caches.
+/// The cache directives of an answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Directives {
-    /// Nothing may be kept.
+    /// The answer must not be stored.
     pub no_store: bool,
-    /// What is kept must be validated before each use.
+    /// A stored answer must be validated before each use.
     pub no_cache: bool,
-    /// The answer is one user's.
+    /// The answer is for one user.
     pub private: bool,
-    /// The answer is everyone's, even if the request had credentials.
+    /// The answer is for all users, even if the request had credentials.
     pub public: bool,
     /// Once stale, the answer must be validated: `must-revalidate` or `proxy-revalidate`.
     pub must_revalidate: bool,
-    /// `no-store` is void for a cache that understands the status.
+    /// A cache that understands the status ignores `no-store`.
     pub must_understand: bool,
     /// Seconds for which the answer is fresh.
     pub max_age: Option<u64>,
-    /// Seconds for which it is fresh in a shared cache; comes before `max_age`.
+    /// Seconds for which the answer is fresh in a shared cache; overrides `max_age`.
     pub s_maxage: Option<u64>,
-    /// Seconds for which it may be used stale while it is asked for again.
+    /// Seconds for which the stale answer may be used while the cache revalidates it.
     pub stale_while_revalidate: Option<u64>,
-    /// Seconds for which it may be used stale when asking again fails.
+    /// Seconds for which the stale answer may be used when revalidation fails.
     pub stale_if_error: Option<u64>,
-    /// Whether a targeted field said this, so that `Expires` counts no more.
+    /// Whether a targeted field states these directives: `Expires` is ignored then.
     pub is_targeted: bool,
 }
 
 impl Directives {
-    /// What the headers of an answer say.
+    /// The directives in the headers of an answer.
     pub fn of(headers: &HeaderMap) -> Self {
         Self::of_targeted(headers).unwrap_or_else(|| {
             let mut out = Directives::default();
@@ -53,7 +53,7 @@ impl Directives {
         })
     }
 
-    /// What the targeted field says; `None` where it is missing, empty or malformed (RFC 9213, section 2.1).
+    /// The directives of the targeted field; `None` if it is missing, empty or malformed (RFC 9213, section 2.1).
     fn of_targeted(headers: &HeaderMap) -> Option<Self> {
         let members = parse_dictionary(&joined(headers, &OGIVE_CACHE_CONTROL)?).ok()?;
         let mut out = Directives {
@@ -79,12 +79,12 @@ impl Directives {
         for item in unquoted_commas(text) {
             let (name, argument) = item.split_once('=').unwrap_or((item, ""));
             let seconds = parse_seconds(argument);
-            // A name before a space is malformed; a prohibition counts nevertheless.
+            // A space around the name is malformed; a directive that forbids caching counts nevertheless.
             self.take(&name.trim().to_ascii_lowercase(), seconds, true);
         }
     }
 
-    /// Takes one directive. `permits`: whether it may allow something.
+    /// Takes one directive. `permits`: whether a directive that permits caching is set; false for `?0`.
     fn take(&mut self, name: &str, seconds: Option<u64>, permits: bool) {
         let lifetime = |known: &mut Option<u64>| {
             let stated = seconds.unwrap_or(0).min(SECONDS_MAX);
@@ -106,7 +106,7 @@ impl Directives {
     }
 }
 
-/// All lines of a header as one (RFC 9110, section 5.3); `None` where it is missing or not ASCII.
+/// Joins all lines of a header (RFC 9110, section 5.3); `None` if it is missing or not ASCII.
 pub(crate) fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let mut lines = headers.get_all(name).iter();
     let mut out = lines.next()?.to_str().ok()?.to_owned();
@@ -126,11 +126,11 @@ fn parse_seconds(argument: &str) -> Option<u64> {
     if bare.is_empty() || !bare.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // More digits than fit are more seconds than anything lasts.
+    // A number that does not fit is longer than any lifetime.
     Some(bare.parse().unwrap_or(u64::MAX))
 }
 
-/// The items of a list, apart by commas that stand outside of quotation marks.
+/// Splits a list at the commas outside of quotation marks.
 fn unquoted_commas(text: &str) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(move |c| {

@@ -1,4 +1,4 @@
-//! What is kept of an answer.
+//! Entries: stored answers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{ClockStamp, Lifetime, Tag, Validators};
 
-/// What an entry is an answer to.
+/// The part of a request that an entry answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum EntryKind {
     /// A whole request to a subgraph.
@@ -16,34 +16,34 @@ pub enum EntryKind {
     Entity,
 }
 
-/// An answer that is kept. It owns its bytes: a slice of a larger answer would keep all of that in memory.
+/// A stored answer. It owns its bytes: a slice of a larger answer would keep the whole answer in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// What it is an answer to.
+    /// Whether it answers a whole request or is one entity of an answer.
     pub kind: EntryKind,
-    /// The clock before its request was sent.
+    /// The position of the clock before its request was sent.
     pub stamp: ClockStamp,
-    /// When it was made and how long it may be used.
+    /// When the answer was made, and how long it may be used.
     pub lifetime: Lifetime,
-    /// How long its request took: what is slow is asked for again earlier.
+    /// How long its request took. An entry whose request is slow is refreshed earlier.
     pub took: Duration,
-    /// What proves that it is still the present answer.
+    /// Validators by which the subgraph confirms that the answer has not changed.
     pub validators: Validators,
     /// HTTP status code.
     pub status: u16,
-    /// What it is about.
+    /// Tags by which the entry is invalidated.
     pub tags: Box<[Tag]>,
-    /// Headers of the answer that rules read.
+    /// The headers of the answer that header rules read.
     pub headers: Box<[(HeaderName, HeaderValue)]>,
     /// The body, or the object of one entity.
     pub body: Bytes,
 }
 
-/// Bytes of an entry besides what it refers to, its key and its places in tables included.
+/// Bytes of an entry without the values that it refers to, but with its key and its places in tables.
 const OVERHEAD: usize = size_of::<Entry>() + 128;
 
 impl Entry {
-    /// Bytes that it holds, about.
+    /// Bytes that the entry holds, approximately.
     pub fn bytes(&self) -> usize {
         let validators = [&self.validators.etag, &self.validators.last_modified];
         let validators = validators.iter().filter_map(|value| value.as_ref());
@@ -55,7 +55,7 @@ impl Entry {
         OVERHEAD + size_of_val(&*self.tags) + validators + headers + self.body.len()
     }
 
-    /// A copy of headers that shares no memory with the answer that they came with.
+    /// Copies headers, so that they share no memory with the answer that brought them.
     pub fn own_headers(headers: &HeaderMap) -> Box<[(HeaderName, HeaderValue)]> {
         let owned = headers.iter().filter_map(|(name, value)| {
             let value = HeaderValue::from_bytes(value.as_bytes()).ok()?;

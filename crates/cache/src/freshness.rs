@@ -1,8 +1,8 @@
 //! How long an answer may be used: freshness and age (RFC 9111, section 4.2), stale answers (RFC 5861), validators
 //! (section 4.3).
 //!
-//! There is no heuristic: an answer to a POST is kept by explicit lifetimes only (RFC 9110, section 9.3.3), or by the
-//! lifetime that the operator gives to answers that state none.
+//! There is no heuristic freshness: an answer to a POST is stored only with an explicit lifetime (RFC 9110, section 9.3.3),
+//! or with the lifetime that the operator configures for answers that state none.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use http::{HeaderMap, HeaderValue, header};
 
 use crate::{Directives, Timestamp};
 
-/// What the operator says about lifetimes.
+/// Lifetimes that the operator configures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LifetimePolicy {
-    /// For answers that state no lifetime. Default: they are not kept.
+    /// Lifetime of answers that state none. Default: such answers are not stored.
     pub ttl: Option<Duration>,
-    /// Longest time that anything is fresh. Default: a day.
+    /// Longest time that an answer is fresh. Default: a day.
     pub ttl_max: Duration,
-    /// For answers that do not say and do not forbid it. Default: zero.
+    /// How long a stale answer is used while the cache revalidates it, unless the answer states or forbids it. Default: zero.
     pub stale_while_revalidate: Duration,
-    /// For answers that do not say and do not forbid it. Default: zero.
+    /// How long a stale answer is used when revalidation fails, unless the answer states or forbids it. Default: zero.
     pub stale_if_error: Duration,
-    /// Longest time that an entry is kept after its request was sent, stale time included. Invalidations are remembered as
-    /// long. Default: two days.
+    /// Longest time that an entry is kept after its request was sent, stale time included. The list of invalidations
+    /// remembers them for this time. Default: two days.
     pub kept_max: Duration,
 }
 
@@ -38,7 +38,7 @@ impl Default for LifetimePolicy {
     }
 }
 
-/// When an answer was asked for, and when it came.
+/// When a request was sent, and when its answer arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exchange {
     /// When the request was sent.
@@ -52,26 +52,26 @@ pub struct Exchange {
 pub struct Lifetime {
     /// When the answer was made, by our clock.
     pub made_at: Timestamp,
-    /// Fresh for so long.
+    /// How long the answer is fresh, from `made_at` on.
     pub fresh: Duration,
-    /// Then usable for so long while it is asked for again.
+    /// How long after that the stale answer may be used while the cache revalidates it.
     pub stale_while_revalidate: Duration,
-    /// After being fresh usable for so long if asking again fails.
+    /// How long after being fresh the stale answer may be used if revalidation fails.
     pub stale_if_error: Duration,
-    /// From then on it is gone, whatever the rest says.
+    /// From this time on the answer must not be used, whatever the other limits are.
     pub gone_at: Timestamp,
 }
 
 /// Whether an answer may be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
-    /// As it is.
+    /// Yes, without revalidation.
     Fresh,
-    /// While it is asked for again in the background.
+    /// Yes, while the cache revalidates it in the background.
     WhileRevalidating,
-    /// Only if asking again fails.
+    /// Only if revalidation fails.
     IfError,
-    /// Not before it was validated.
+    /// Only after successful validation.
     Never,
 }
 
@@ -85,12 +85,12 @@ impl Lifetime {
     ) -> Option<Self> {
         let date = date(headers, header::DATE).flatten();
         let stated = stated(headers, directives, date.unwrap_or(exchange.answered_at));
-        // What must be validated before each use needs no lifetime.
+        // An answer that is validated before each use needs no lifetime.
         let validated = directives.no_cache.then_some(Duration::ZERO);
         let fresh = stated.or(policy.ttl).or(validated)?.min(policy.ttl_max);
         let age = initial_age(headers, date, exchange);
         let made_at = exchange.answered_at.minus(age.unwrap_or_default());
-        // An age that cannot be read may be any age.
+        // The real age is unknown if `Age` cannot be read.
         let is_usable = age.is_some() && !directives.no_cache;
         let fresh = if is_usable { fresh } else { Duration::ZERO };
         // A shared cache must validate what `s-maxage` made fresh (section 5.2.2.10), unless the answer itself says how
@@ -115,17 +115,17 @@ impl Lifetime {
         })
     }
 
-    /// How old the answer is (section 4.2.3).
+    /// The age of the answer (section 4.2.3).
     pub fn age(&self, now: Timestamp) -> Duration {
         now.since(self.made_at)
     }
 
-    /// For how long it is still fresh; zero if it is not.
+    /// How long the answer is still fresh; zero if it is stale.
     pub fn remaining(&self, now: Timestamp) -> Duration {
         self.fresh.saturating_sub(self.age(now))
     }
 
-    /// Whether it may be used.
+    /// Whether the answer may be used.
     pub fn usability(&self, now: Timestamp) -> Use {
         let age = self.age(now);
         if now >= self.gone_at {
@@ -141,7 +141,7 @@ impl Lifetime {
         }
     }
 
-    /// From when on it is of no use but to be validated.
+    /// From this time on the answer may only be used after validation.
     pub fn ends_at(&self) -> Timestamp {
         let stale = self.stale_while_revalidate.max(self.stale_if_error);
         let end = self.made_at.plus(self.fresh).plus(stale);
@@ -149,7 +149,7 @@ impl Lifetime {
     }
 }
 
-/// The lifetime that an answer states (section 4.2.1). `date`: when it says that it was made.
+/// The lifetime that an answer states (section 4.2.1). `date`: its `Date`, or when it arrived.
 fn stated(headers: &HeaderMap, directives: &Directives, date: Timestamp) -> Option<Duration> {
     if let Some(seconds) = directives.s_maxage.or(directives.max_age) {
         return Some(Duration::from_secs(seconds));
@@ -158,11 +158,11 @@ fn stated(headers: &HeaderMap, directives: &Directives, date: Timestamp) -> Opti
         return None;
     }
     let expires = self::date(headers, header::EXPIRES)?;
-    // What is no date is past (section 5.3).
+    // An invalid date is in the past (section 5.3).
     Some(expires.map_or(Duration::ZERO, |expires| expires.since(date)))
 }
 
-/// How old an answer was when it came (section 4.2.3); `None` if its `Age` cannot be read.
+/// The age of an answer when it arrived (section 4.2.3); `None` if its `Age` cannot be read.
 fn initial_age(
     headers: &HeaderMap,
     date: Option<Timestamp>,
@@ -184,7 +184,7 @@ fn initial_age(
     Some(apparent.max(corrected))
 }
 
-/// A date in a header: `None` if it is missing, `Some(None)` if it is no date or there are several.
+/// A date in a header: `None` if the header is missing, `Some(None)` if it is not a date or occurs several times.
 fn date(headers: &HeaderMap, name: header::HeaderName) -> Option<Option<Timestamp>> {
     let mut values = headers.get_all(name).iter();
     let (first, second) = (values.next()?, values.next());
@@ -193,7 +193,7 @@ fn date(headers: &HeaderMap, name: header::HeaderName) -> Option<Option<Timestam
     Some(date.map(Timestamp::from))
 }
 
-/// What proves that a stored answer is still the present one (RFC 9110, section 8.8).
+/// Validators: a subgraph confirms by them that a stored answer has not changed (RFC 9110, section 8.8).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Validators {
     /// `ETag`.
@@ -203,7 +203,7 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// Those of an answer.
+    /// The validators in the headers of an answer.
     pub fn of(headers: &HeaderMap) -> Self {
         Validators {
             etag: headers.get(header::ETAG).cloned(),
@@ -214,7 +214,7 @@ impl Validators {
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
-    /// Makes a request conditional (RFC 9111, section 4.3.1): it is answered 304 if nothing has changed.
+    /// Makes a request conditional (RFC 9111, section 4.3.1): the subgraph answers 304 if nothing has changed.
     pub fn make_conditional(&self, headers: &mut HeaderMap) {
         if let Some(etag) = &self.etag {
             headers.insert(header::IF_NONE_MATCH, etag.clone());
@@ -223,7 +223,7 @@ impl Validators {
             headers.insert(header::IF_MODIFIED_SINCE, date.clone());
         }
     }
-    /// Whether an answer 304 is about the stored answer (section 4.3.4): it names the validator that was sent, or none.
+    /// Whether an answer 304 confirms the stored answer (section 4.3.4): it repeats the `ETag` that was sent, or has none.
     pub fn are_confirmed_by(&self, headers: &HeaderMap) -> bool {
         let bare = |etag: &HeaderValue| {
             let text = etag.as_bytes();

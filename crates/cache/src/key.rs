@@ -1,10 +1,12 @@
-//! Keys of entries: everything that leaves for a subgraph is part of them.
+//! Keys of entries: everything that is sent to a subgraph is part of them.
 //!
-//! The first key is what is asked: subgraph, URL, schema, text, variables, representation. Under it a [`VaryRecord`] says
-//! which headers tell answers apart. The second key adds the values of those headers, the credentials and the private id,
-//! as the record says; an entry is stored under it.
+//! The first key identifies a request without its headers and caller: subgraph, URL, schema, text, variables,
+//! representation. A [`VaryRecord`] is stored under it and names the headers on which answers depend. The second key adds the
+//! values of these headers, the credentials and the private id, as far as the record names them. Entries are stored under
+//! second keys.
 //!
-//! Keys are 128 bits of a keyed hash over parts with their lengths, so no two lists of parts are written alike.
+//! A key is a keyed hash of 128 bits. Each part is hashed with its length, so different lists of parts never give equal
+//! bytes.
 
 use std::{cell::OnceCell, fmt};
 
@@ -16,10 +18,10 @@ use ring::{
 
 use crate::{CREDENTIALS, Vary, VaryRecord, canonical::canonical, siphash::Siphash};
 
-/// Rises when keys are made in another way.
+/// Increase it when keys are computed in another way.
 const FORMAT: u8 = 1;
 
-/// What keys are made with; processes that share entries share it.
+/// The secret of the keyed hash. Processes that share entries need equal secrets.
 #[derive(Clone)]
 pub struct KeySecret([u8; 16]);
 
@@ -30,13 +32,13 @@ impl fmt::Debug for KeySecret {
 }
 
 impl KeySecret {
-    /// The secret of one process. Fails where the system has no random numbers.
+    /// A random secret, for one process. `None` if the system has no random numbers.
     pub fn random() -> Option<Self> {
         let mut secret = [0; 16];
         SystemRandom::new().fill(&mut secret).ok()?;
         Some(KeySecret(secret))
     }
-    /// The secret of all processes that are given this text.
+    /// The secret that follows from a text: equal texts give equal secrets.
     pub fn derive(text: &[u8]) -> Self {
         let digest = digest::digest(&digest::SHA256, text);
         let (half, _) = digest.as_ref().as_chunks::<16>();
@@ -73,22 +75,23 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What is asked, without headers and caller.
+/// The parts of a first key: a request without its headers and caller.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyParts<'a> {
     /// The subgraph's name.
     pub subgraph: &'a str,
-    /// The URL that was chosen for this request.
+    /// The URL to which this request is sent.
     pub url: &'a str,
-    /// The fingerprint of the part of the schema that the selection touches: another schema may read an answer otherwise.
+    /// The fingerprint of the part of the schema that the selection uses: an answer may mean something else under another
+    /// schema.
     pub schema: u128,
-    /// Members of the body's extensions that are sent.
+    /// The extensions of the body that are sent.
     pub extensions: &'a [u8],
-    /// What is asked for.
+    /// The text of the request.
     pub content: Content<'a>,
 }
 
-/// What a request asks for.
+/// The text of a request, or the part of it that selects one entity.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
     /// A whole request, by its body as it is sent.
@@ -96,7 +99,7 @@ pub enum Content<'a> {
         /// The body.
         body: &'a [u8],
     },
-    /// What is selected of one entity.
+    /// The selection of one entity.
     Entity {
         /// The text of the selection.
         selection: &'a [u8],
@@ -110,7 +113,7 @@ pub enum Content<'a> {
 /// The headers that a request is sent with, without those of the transport and of tracing.
 pub type SentHeaders<'a> = &'a [(&'a HeaderName, &'a HeaderValue)];
 
-/// What of a caller is part of keys: the headers of a request, and what the operator knows the caller by. Digests are made
+/// The parts of a second key that depend on the caller: the headers of its request, and the private id. Digests are computed
 /// once for all entities of a request.
 #[derive(Debug)]
 pub struct CallerKey<'a> {
@@ -121,7 +124,7 @@ pub struct CallerKey<'a> {
 }
 
 impl<'a> CallerKey<'a> {
-    /// `private_id`: tells users apart, for answers that are private.
+    /// `private_id`: an id of the user, by the operator's choice. Answers that are `private` are stored for one such id.
     pub fn new(headers: SentHeaders<'a>, private_id: Option<&'a [u8]>) -> Self {
         CallerKey {
             headers,
@@ -130,7 +133,7 @@ impl<'a> CallerKey<'a> {
             credentials: OnceCell::new(),
         }
     }
-    /// Whether private answers can be kept for the caller.
+    /// Whether private answers can be stored for the caller.
     pub fn has_private_id(&self) -> bool {
         self.private_id.is_some_and(|id| !id.is_empty())
     }
@@ -188,7 +191,7 @@ impl KeyMaker {
         &self.secret
     }
 
-    /// The key of what is asked.
+    /// The first key of a request.
     pub fn first(&self, parts: &KeyParts<'_>) -> Key {
         let mut hash = self.secret.hash(b"first");
         write_ingredient!(self, hash, Subgraph, parts.subgraph.as_bytes());
@@ -215,11 +218,11 @@ impl KeyMaker {
         Key(hash.finish())
     }
 
-    /// The key of an entry below a first key.
+    /// The second key: that of the entry that this caller may get for a first key.
     pub fn second(&self, first: Key, record: &VaryRecord, caller: &CallerKey<'_>) -> Key {
         let mut hash = self.secret.hash(b"second");
         hash.write(&first.0);
-        // All headers of one request may be the named ones of another.
+        // The list of all headers of one request can equal the list of named headers of another.
         let (kind, of_headers) = match &record.vary {
             Vary::AllHeaders => {
                 let digest = || self.digest_all(caller.headers);
@@ -242,7 +245,7 @@ impl KeyMaker {
         Key(hash.finish())
     }
 
-    /// A digest of all headers but credentials, whatever their order.
+    /// A digest of all headers except credentials, independent of their order.
     fn digest_all(&self, headers: SentHeaders<'_>) -> [u8; 16] {
         let mut names: Vec<HeaderName> = headers.iter().map(|(name, _)| (*name).clone()).collect();
         names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
@@ -268,7 +271,7 @@ impl KeyMaker {
     }
 }
 
-/// All values of a header as one, in the form in which they are compared (RFC 9111, section 4.1).
+/// Joins all values of a header, normalized for comparison (RFC 9111, section 4.1).
 fn value(headers: SentHeaders<'_>, name: &HeaderName) -> Option<Vec<u8>> {
     let mut values = headers.iter().filter(|(known, _)| *known == name);
     let mut out = values.next()?.1.as_bytes().trim_ascii().to_vec();
@@ -277,7 +280,7 @@ fn value(headers: SentHeaders<'_>, name: &HeaderName) -> Option<Vec<u8>> {
         out.extend_from_slice(value.as_bytes().trim_ascii());
     }
     if *name == header::ACCEPT_LANGUAGE {
-        // Neither case nor space says anything (RFC 9110, section 12.5.4).
+        // Case and space are insignificant (RFC 9110, section 12.5.4).
         out.make_ascii_lowercase();
         out.retain(|byte| !byte.is_ascii_whitespace());
     }

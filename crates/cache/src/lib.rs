@@ -1,15 +1,18 @@
 //! Responses and entities of subgraphs, kept across requests.
 //!
-//! Three rules decide everything here. A key holds everything that leaves for a subgraph, and only the answer or the
-//! operator narrows it. An entry carries the number of a logical clock that was read before its request was sent, so an
-//! invalidation is one number, and a slow writer cannot bring back what was invalidated. What does not help in time is
-//! left out: no part of the cache can fail a request that could be answered without it.
+//! Three rules decide everything here:
 //!
-//! Knows nothing of plans, of HTTP connections or of Redis: the caller brings requests, answers and the time.
+//! - A key holds everything that is sent to a subgraph; only the answer or the operator removes parts of it.
+//! - An entry carries the number of a logical clock that was read before its request was sent. So an invalidation is one
+//!   number, and a slow writer cannot restore an entry that was invalidated.
+//! - The cache never fails a request that could be answered without it. A tier that is slow or fails counts as a miss.
 //!
-//! Reading order: [`key`] and [`vary`] (what is equal), [`directives`], [`freshness`] and [`storing`] (what is kept, for
-//! whom, how long), [`tag`] and [`clock`] (what is invalid), [`entry`] and [`memory`], [`flight`] and [`refresh`] (who asks
-//! again), [`remote`], [`writer`], and [`cache`], which brings all of it together.
+//! The crate does not depend on plans, HTTP connections or Redis: the caller passes requests, answers and the time.
+//!
+//! Reading order: [`key`] and [`vary`] (which requests are equal), [`directives`], [`freshness`] and [`storing`] (which
+//! answers are stored, for which callers, how long), [`tag`] and [`clock`] (invalidation), [`entry`] and [`memory`],
+//! [`flight`] and [`refresh`] (which caller sends a request for an entry that is missing or about to expire), [`remote`],
+//! [`writer`], and [`cache`], which uses all of them.
 
 pub mod breaker;
 pub mod cache;

@@ -1,8 +1,8 @@
 //! The memory tier: entries and `Vary` records of one process, bounded in bytes.
 //!
-//! Bytes count three times: against the tier's own limit, in the memory budget of the process, which has the tier give up
-//! what requests need, and in the share of the client whose request made the entry, so that one client with many
-//! different requests does not push out the entries of all others.
+//! The bytes of an entry count in three places: in the tier's own limit; in the memory budget of the process, which makes the
+//! tier give up memory that requests need; and in the share of the client whose request stored the entry, so that one client
+//! with many different requests does not push out the entries of all others.
 
 use std::{
     net::IpAddr,
@@ -17,19 +17,19 @@ use quick_cache::{
 
 use crate::{Entry, Key, StoringRefusal, VaryRecord};
 
-/// Bytes of the tier, by default.
+/// Most bytes of the tier, by default.
 pub const BYTES: usize = 64 << 20;
-/// Bytes that an entry takes, as far as is known before there are any.
+/// Assumed bytes of an entry: sets the initial capacity of the table.
 const USUAL_ENTRY: usize = 2 << 10;
-/// Bytes that a record takes besides names.
+/// Bytes of a record without its names.
 const RECORD: usize = 192;
 
-/// How much the tier holds.
+/// Limits of the memory tier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryLimits {
     /// Most bytes.
     pub bytes: usize,
-    /// Most bytes of entries that the requests of one client made, in percent.
+    /// Most bytes of entries that the requests of one client stored, in percent of `bytes`.
     pub client_percent: usize,
 }
 
@@ -53,14 +53,15 @@ pub struct MemoryTier {
 
 type Table = Cache<Key, Stored, BySize, foldhash::fast::RandomState, DefaultLifecycle<Key, Stored>>;
 
-/// What is stored under a key. First and second keys are hashes for two purposes, so they never meet.
+/// The value of a key: a record under a first key, an entry under a second key. Both are hashes with different prefixes, so
+/// no first key equals a second key.
 #[derive(Clone, Debug)]
 enum Stored {
     Entry(Arc<Counted<Entry>>),
     Record(Arc<Counted<VaryRecord>>),
 }
 
-/// Something with what it counts for.
+/// A value and the bytes that it counts.
 #[derive(Debug)]
 struct Counted<T> {
     value: Arc<T>,
@@ -83,7 +84,7 @@ impl Weighter<Key, Stored> for BySize {
 }
 
 impl MemoryTier {
-    /// An empty tier, which counts in `budget`.
+    /// An empty tier, which counts its bytes in `budget`.
     pub fn new(limits: MemoryLimits, budget: &Arc<MemoryBudget>) -> Arc<Self> {
         let tier = Arc::new(MemoryTier {
             table: Cache::with(
@@ -118,7 +119,7 @@ impl MemoryTier {
         }
     }
 
-    /// Stores an entry that a request of `client` made.
+    /// Stores an entry, in the share of `client`.
     pub fn insert(
         &self,
         second: Key,
@@ -131,7 +132,7 @@ impl MemoryTier {
         Ok(())
     }
 
-    /// Stores a record that a request of `client` made.
+    /// Stores a record, in the share of `client`.
     pub fn insert_record(
         &self,
         first: Key,
@@ -144,7 +145,7 @@ impl MemoryTier {
         Ok(())
     }
 
-    /// Drops an entry that is of no use any more.
+    /// Removes an entry.
     pub fn remove(&self, second: &Key) {
         self.table.remove(second);
     }
@@ -170,12 +171,12 @@ impl MemoryTier {
         bytes: usize,
         client: Option<IpAddr>,
     ) -> Result<Counted<T>, StoringRefusal> {
-        // The table drops what is larger than one of its parts without a word.
+        // The table silently drops a value that is larger than one of its shards.
         if bytes as u64 > self.table.shard_capacity() {
             return Err(StoringRefusal::TooBig);
         }
         let each = ShareLimits::of(self.limits.bytes, self.limits.client_percent).each;
-        // The table bounds all together.
+        // The table itself bounds the sum over all clients.
         let limits = ShareLimits {
             all: usize::MAX,
             each,
@@ -195,7 +196,7 @@ impl MemoryTier {
 impl Reclaim for MemoryTier {
     fn reclaim(&self, bytes: usize) {
         let left = self.table.weight().saturating_sub(bytes as u64);
-        // Parts are emptied evenly. No part may be left without capacity: it would keep nothing from then on.
+        // The shards are emptied evenly. A shard whose capacity was 0 would store nothing from then on.
         self.table.set_capacity(left.max(1));
         self.table.set_capacity(self.limits.bytes as u64);
     }

@@ -1,18 +1,18 @@
-//! When an entry is asked for again before it is over.
+//! Refreshing an entry before it becomes stale.
 //!
-//! Where many callers share an entry, all of them miss at the moment it ends. So each hit may refresh the entry early, by
-//! chance: the slower its request and the nearer its end, the likelier (Vattani, Chierichetti, Lowenstein: "Optimal
-//! Probabilistic Cache Stampede Prevention", 2015).
+//! Where many callers share an entry, all of them miss at the moment it becomes stale. So each hit may refresh the entry
+//! early, at random. The slower the request of the entry and the nearer its end, the more probable is a refresh (Vattani,
+//! Chierichetti, Lowenstein: "Optimal Probabilistic Cache Stampede Prevention", 2015).
 
 use crate::{Entry, Timestamp, Use};
 
 /// How eager early refreshes are; 1 is the optimum of the paper.
 const BETA: f64 = 1.0;
-/// An entry is never refreshed before this share of its lifetime is over, in percent: short ones would be asked for all the
-/// time if their requests are slow.
+/// An entry is never refreshed before this part of its lifetime has passed, in percent. Without this limit, each hit on an
+/// entry with a short lifetime and a slow request would refresh it.
 const EARLIEST_PERCENT: u32 = 80;
 
-/// Whether a hit on an entry should have it asked for again in the background. `random`: 64 random bits.
+/// Whether a hit on an entry should refresh the entry in the background. `random`: 64 random bits.
 pub fn is_due(entry: &Entry, now: Timestamp, random: u64) -> bool {
     match entry.lifetime.usability(now) {
         Use::WhileRevalidating => true,

@@ -1,7 +1,7 @@
 //! The remote tier: entries that several processes share, and the clock by which they invalidate.
 //!
-//! [`RemoteTier`] says what a service must do; [`Remote`] asks it, with a time limit and a breaker for each use, so that a
-//! service that is slow for one use stays in use for the others.
+//! [`RemoteTier`] is the interface of a service; [`Remote`] calls it, with a timeout and a breaker for each use. So a service
+//! that is slow for one use stays available for the others.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -10,23 +10,25 @@ use tokio::time::timeout;
 
 use crate::{Breaker, Invalidation, Key, Position, Tag, Timestamp};
 
-/// Why the remote tier did not do what it was asked.
+/// Why a call to the remote tier failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RemoteError {
-    /// No answer in time.
+    /// The service did not answer within the timeout.
     Timeout,
-    /// It has failed too often and is left alone for a while.
+    /// The breaker is open after repeated failures: the service was not called.
     BreakerOpen,
-    /// It has failed, with this text for the operator.
+    /// The service has failed, with this text for the operator.
     Failed(String),
 }
 
 impl fmt::Display for RemoteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RemoteError::Timeout => f.write_str("the remote cache did not answer in time"),
+            RemoteError::Timeout => {
+                f.write_str("the remote cache did not answer within its timeout")
+            }
             RemoteError::BreakerOpen => {
-                f.write_str("the remote cache has failed repeatedly and is left alone for a while")
+                f.write_str("the remote cache failed repeatedly; its circuit breaker is open")
             }
             RemoteError::Failed(why) => write!(f, "the remote cache failed: {why}"),
         }
@@ -35,67 +37,67 @@ impl fmt::Display for RemoteError {
 
 impl std::error::Error for RemoteError {}
 
-/// What the remote tier answers, later.
+/// The future of a call to the remote tier.
 pub type RemoteFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, RemoteError>> + Send + 'a>>;
 
-/// Values of keys, and where the clock stood when they were read.
+/// Values of keys, and the position of the clock when they were read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fetched {
-    /// The shared clock.
+    /// The position of the shared clock.
     pub position: Position,
-    /// A value for each key that was asked for, in order.
+    /// The values, in the order of the keys; `None` for a key without a value.
     pub values: Vec<Option<Bytes>>,
 }
 
-/// A value to be stored.
+/// A value to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RemoteWrite {
-    /// Where.
+    /// The key of the value.
     pub key: Key,
-    /// What.
+    /// The value.
     pub value: Vec<u8>,
-    /// When it may be dropped.
+    /// The service may drop the value from this time on.
     pub until: Timestamp,
 }
 
-/// What happened since a position.
+/// The invalidations since a position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Changes {
-    /// All invalidations since, the first one first.
+    /// All invalidations since the position, the oldest first.
     Since(Vec<Invalidation>),
-    /// Some of what followed is no longer remembered. This is the present position.
+    /// The service has dropped some of the invalidations since. This is the current position.
     Forgotten(Position),
-    /// The position is of another history, because the clock has gone back. This is the present position.
+    /// The position belongs to another history: an older state was restored. This is the current position.
     Replaced(Position),
 }
 
-/// A service that keeps values and a clock for several processes.
+/// A service that stores values and a clock for several processes.
 pub trait RemoteTier: Send + Sync + fmt::Debug {
-    /// Reads values and the clock in one round. Where there is no clock, one begins at number 0 of an epoch chosen at random.
+    /// Reads values and the position of the clock in one round. If the service has no clock, it creates one: number 0 of a
+    /// random epoch.
     fn fetch<'a>(&'a self, keys: &'a [Key]) -> RemoteFuture<'a, Fetched>;
 
-    /// Stores values.
+    /// Writes values.
     fn insert(&self, writes: Vec<RemoteWrite>) -> RemoteFuture<'_, ()>;
 
-    /// Takes the next number for these tags, tells all processes, and remembers it as long as entries last.
+    /// Takes the next number for these tags, announces it to all processes, and remembers it as long as entries are kept.
     fn invalidate<'a>(&'a self, tags: &'a [Tag], nonce: u64) -> RemoteFuture<'a, Position>;
 
-    /// What happened since a position, compared by number and nonce.
+    /// Returns the invalidations since a position. The service compares positions by number and nonce.
     fn changes_since(&self, known: Position) -> RemoteFuture<'_, Changes>;
 
-    /// Begins an epoch chosen at random, unless the clock is of another epoch than `instead_of` already. Gives the present
-    /// position.
+    /// Begins a random epoch, unless the clock's epoch differs from `instead_of` already. Returns the current position.
     fn begin_epoch(&self, instead_of: u64) -> RemoteFuture<'_, Position>;
 }
 
-/// How long the remote tier may take.
+/// Timeouts of calls to the remote tier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemoteLimits {
-    /// To read what requests wait for, all rounds together. Default 20 ms.
+    /// Of reads that requests wait for, all rounds together. Default 20 ms.
     pub fetch: Duration,
-    /// To store, in the background. Default 1 s.
+    /// Of writes in the background. Default 1 s.
     pub insert: Duration,
-    /// To invalidate. Default 1 s.
+    /// Of invalidations. Default 1 s.
     pub invalidate: Duration,
 }
 
@@ -109,18 +111,18 @@ impl Default for RemoteLimits {
     }
 }
 
-/// What the remote tier is used for.
+/// The uses of the remote tier; each has its own timeout and breaker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RemoteUse {
-    /// Reading entries that requests wait for.
+    /// Reads of entries that requests wait for.
     Fetch,
-    /// Storing.
+    /// Writes of entries.
     Insert,
-    /// Invalidating, and following the clock.
+    /// Invalidations, and reads of the clock.
     Invalidate,
 }
 
-/// The remote tier as the cache uses it.
+/// The remote tier with its timeouts and breakers.
 #[derive(Debug)]
 pub struct Remote {
     /// The service.
@@ -132,7 +134,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Uses a service.
+    /// A remote tier that calls this service.
     pub fn new(tier: Arc<dyn RemoteTier>, timeouts: RemoteLimits) -> Self {
         Remote {
             tier,
@@ -143,7 +145,7 @@ impl Remote {
         }
     }
 
-    /// Does something with the service, within the time and the breaker of a use.
+    /// Runs a call to the service within the timeout of its use, unless the breaker of this use is open.
     pub async fn call<T>(
         &self,
         usage: RemoteUse,
@@ -161,9 +163,12 @@ impl Remote {
         let done = done.unwrap_or(Err(RemoteError::Timeout));
         match (breaker.note(done.is_ok()), &done) {
             (true, Err(error)) => {
-                tracing::warn!(?usage, %error, "the remote cache is left alone for a while");
+                tracing::warn!(?usage, %error, "the remote cache failed repeatedly; circuit breaker opened");
             }
-            (true, Ok(_)) => tracing::info!(?usage, "the remote cache answers again"),
+            (true, Ok(_)) => tracing::info!(
+                ?usage,
+                "the remote cache answers again; circuit breaker closed"
+            ),
             (false, _) => {}
         }
         done

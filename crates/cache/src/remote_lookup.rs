@@ -11,9 +11,9 @@ use crate::{
 };
 
 impl ResponseCache {
-    /// Looks for what was asked, in memory and then in the remote tier, for which it waits no longer than
-    /// [`RemoteLimits::fetch`](crate::RemoteLimits::fetch). What fails there is missing. What it finds there is kept in memory,
-    /// in the share of `client`.
+    /// Looks first keys up, in memory and then in the remote tier, for which it waits no longer than
+    /// [`RemoteLimits::fetch`](crate::RemoteLimits::fetch). A look-up that fails there is a miss. Entries that are found
+    /// there are stored in memory, in the share of `client`.
     pub async fn look_up(
         &self,
         firsts: &[Key],
@@ -32,7 +32,7 @@ impl ResponseCache {
         let fetched = self.fetch_missing(remote, &mut lookups, caller, client, now);
         let done = remote.call(RemoteUse::Fetch, fetched).await;
         if done.is_err() && self.options.on_lost == LostPolicy::Serve {
-            // Memory is not asked whether it is behind: what it knows is better than nothing.
+            // The policy accepts that this process may have missed invalidations: use what memory has.
             for lookup in lookups.iter_mut().filter(|lookup| lookup.found.is_none()) {
                 let entry = self.memory.entry(&lookup.second);
                 lookup.found = entry.and_then(|entry| self.judge(entry, &lookup.second, now));
@@ -41,8 +41,8 @@ impl ResponseCache {
         lookups
     }
 
-    /// Asks where the shared clock stands, and reads what was missed. A background task does so while invalidations are not
-    /// announced.
+    /// Reads the position of the shared clock, and the invalidations that this process has missed. A background task calls
+    /// it while no announcements arrive.
     pub async fn follow_clock(&self, now: Timestamp) -> Result<(), RemoteError> {
         let Some(remote) = &self.remote else {
             return Ok(());
@@ -52,7 +52,7 @@ impl ResponseCache {
         Ok(())
     }
 
-    /// Invalidates entries of all processes. Where the remote tier cannot be reached, this fails, and nothing is invalid.
+    /// Invalidates entries of all processes. Fails if the remote tier cannot be reached: then no entry is invalidated.
     pub async fn invalidate(
         &self,
         tags: &[Tag],
@@ -116,7 +116,7 @@ impl ResponseCache {
         Ok(())
     }
 
-    /// Fetches values, and learns what was invalidated before they were read.
+    /// Fetches values, and applies all invalidations that came before they were read.
     async fn fetch(
         &self,
         remote: &Remote,
@@ -128,7 +128,7 @@ impl ResponseCache {
         Ok(fetched.values)
     }
 
-    /// Takes over a record of another process; gives the second key that follows.
+    /// Stores the record of another process in memory; returns the second key that follows from it.
     fn take_record(
         &self,
         first: Key,
@@ -143,13 +143,13 @@ impl ResponseCache {
             None => record,
         };
         if known.is_none_or(|known| !known.says_what(&record)) {
-            // Without room it is asked for again.
+            // If memory has no room, the next look-up fetches the record again.
             let _ = self.memory.insert_record(first, record.clone(), client);
         }
         self.keys.second(first, &record, caller)
     }
 
-    /// Takes over an entry of another process, if it is good, and better than what was found here.
+    /// Stores the entry of another process in memory, if it is valid and newer than the entry that memory has.
     fn take_entry(
         &self,
         lookup: &mut Lookup,
@@ -157,7 +157,7 @@ impl ResponseCache {
         client: Option<IpAddr>,
         now: Timestamp,
     ) {
-        // What was found before may have been invalidated meanwhile.
+        // The fetch may have brought an invalidation of the entry that was found before.
         let known = lookup.found.take();
         let local = known.map(|found| found.entry);
         let local = local.or_else(|| self.memory.entry(&lookup.second));
@@ -171,7 +171,7 @@ impl ResponseCache {
             return;
         }
         if let Some(found) = self.judge(entry.into(), &lookup.second, now) {
-            // Without room it is asked for again.
+            // If memory has no room, the next look-up fetches the entry again.
             let _ = self
                 .memory
                 .insert(lookup.second, found.entry.clone(), client);
@@ -179,7 +179,7 @@ impl ResponseCache {
         }
     }
 
-    /// Learns what was invalidated up to a position of the shared clock.
+    /// Applies all invalidations up to a position of the shared clock.
     async fn follow(
         &self,
         remote: &Remote,
@@ -203,8 +203,8 @@ impl ResponseCache {
         Ok(())
     }
 
-    /// Begins with a clock that lost its memory. One that counts on from an older state gives numbers a second time, so all
-    /// processes must begin with another epoch.
+    /// Adopts the history of a clock that has lost its state. A clock that continues from an older state of the known epoch
+    /// uses numbers a second time, so it needs a new epoch for all processes.
     async fn begin_epoch(&self, remote: &Remote, shared: Position) -> Result<(), RemoteError> {
         let known = self.list.position();
         let position = if shared.epoch == known.epoch {
@@ -214,7 +214,7 @@ impl ResponseCache {
         };
         if known != Position::default() {
             tracing::warn!(
-                "the clock of the remote cache was lost or went back; all entries are invalid"
+                "the remote cache lost its clock or restored an older state; all entries are invalid"
             );
         }
         self.list.begin_epoch(position);

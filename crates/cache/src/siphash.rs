@@ -1,15 +1,15 @@
 //! SipHash-2-4 with 128 bits of output (Aumasson and Bernstein, 2012): a keyed hash that is fast for short texts.
 //!
 //! Without the secret a client cannot choose two texts with equal hashes, so no client can aim a request at an entry of
-//! another client. A state can be cloned: representations of one fetch share the hash of all that comes before them.
+//! another client. A state can be cloned, so that the representations of one fetch share the hash of the parts before them.
 
-/// A hash under way.
+/// The state of a hash.
 #[derive(Clone, Debug)]
 pub(crate) struct Siphash {
     v: [u64; 4],
-    /// Bytes that do not fill a word yet.
+    /// The last bytes, which do not fill a word.
     tail: u64,
-    /// All bytes so far.
+    /// The number of bytes so far.
     length: usize,
 }
 

@@ -1,4 +1,4 @@
-//! `Cache-Status` (RFC 9211): what the cache did with a request, for readers of the response.
+//! The header `Cache-Status` (RFC 9211): how the cache handled a request.
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ pub enum ForwardReason {
     Bypass,
     /// The operation is a mutation.
     Method,
-    /// Nothing is stored for such a request.
+    /// No answer is stored for this request.
     UriMiss,
-    /// What is stored is for requests with other headers or other callers.
+    /// The stored answers are for other headers or other callers.
     VaryMiss,
-    /// Nothing stored can be used.
+    /// No stored answer can be used.
     Miss,
-    /// The request asks for a new answer.
+    /// The request demands a new answer.
     Request,
-    /// What is stored is stale.
+    /// The stored answer is stale.
     Stale,
-    /// Only some entities are stored.
+    /// Only some of the entities are stored.
     Partial,
 }
 
@@ -42,17 +42,17 @@ impl ForwardReason {
     }
 }
 
-/// What the cache did.
+/// How the cache handled a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheStatus {
-    /// It answered.
+    /// The cache answered.
     Hit {
         /// Seconds for which the answer is still fresh; negative if it is stale.
         ttl: i64,
     },
-    /// It sent the request on.
+    /// The request was sent to the subgraph.
     Forwarded {
-        /// Why.
+        /// The reason.
         reason: ForwardReason,
         /// The status of the answer, if there was one.
         status: Option<u16>,

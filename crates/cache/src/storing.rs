@@ -1,12 +1,12 @@
-//! Whether an answer is kept, for whom, and for how long (RFC 9111, sections 3 and 3.5).
+//! Decides whether an answer is stored, for which callers, and how long (RFC 9111, sections 3 and 3.5).
 //!
-//! This is stricter than RFC 9111 where the strict reading protects one caller's data from another:
+//! The rules are stricter than RFC 9111 where that protects one caller's data from another:
 //!
-//! - An answer without `public` and `s-maxage` is kept for the credentials of its request alone, even if the request had
-//!   none: what an anonymous caller was answered is not given to one who has a token. `must-revalidate` does not count as
-//!   permission, because most servers that send it mean something else.
+//! - An answer without `public` and `s-maxage` is stored for the credentials of its request only, even if the request had
+//!   none: a caller with a token never gets the answer to an anonymous caller. `must-revalidate` does not permit sharing,
+//!   because most servers that send it do not mean that.
 //! - `cookie` counts as a credential.
-//! - Only answers 200 without errors are kept.
+//! - Only answers with status 200 and without errors are stored.
 
 use http::{HeaderMap, HeaderName, header};
 
@@ -15,10 +15,10 @@ use crate::{
     directives::joined,
 };
 
-/// Headers that say who asks. Their values are part of a key by a digest.
+/// Headers that identify the caller. A key contains a digest of their values.
 pub const CREDENTIALS: [HeaderName; 2] = [header::AUTHORIZATION, header::COOKIE];
 
-/// Headers that an answer has for one client only.
+/// Response headers that are for one client only.
 const OF_ONE_CLIENT: [&str; 4] = [
     "set-cookie",
     "set-cookie2",
@@ -26,15 +26,15 @@ const OF_ONE_CLIENT: [&str; 4] = [
     "authentication-info",
 ];
 
-/// What the operator says about storing.
+/// Which answers are stored, as the operator configures it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StoringPolicy {
-    /// How long answers are kept.
+    /// How long answers are stored.
     pub lifetime: LifetimePolicy,
-    /// Whether answers are shared by callers with different credentials although they do not say `public`. Default no.
+    /// Whether callers with different credentials share answers that do not say `public`. Default no.
     pub shared_with_credentials: bool,
-    /// Whether answers that must be validated before each use are kept, because requests can be made conditional.
-    /// Default no.
+    /// Whether the caller of this crate can send conditional requests, so that answers that must be validated before each
+    /// use are stored. Default no.
     pub revalidates: bool,
     /// Largest entry, in bytes. Default 1 MiB.
     pub entry_bytes_max: usize,
@@ -51,7 +51,7 @@ impl Default for StoringPolicy {
     }
 }
 
-/// What is known of an answer besides its headers.
+/// An answer about which [`decide`] decides.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
     /// HTTP status code.
@@ -62,18 +62,18 @@ pub struct Answer<'a> {
     pub bytes: usize,
     /// Whether the body has errors.
     pub has_errors: bool,
-    /// When it was asked for, and when it came.
+    /// When the request was sent, and when the answer arrived.
     pub exchange: Exchange,
 }
 
-/// Why an answer is not kept: a closed list, which metrics name.
+/// Why an answer is not stored. The names of this closed list are values in metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StoringRefusal {
-    /// Neither the answer nor the operator states a lifetime, or it is over.
+    /// Neither the answer nor the operator states a lifetime, or the lifetime has passed.
     NoLifetime,
     /// The answer says `no-store`.
     NoStore,
-    /// The answer says `private`, and nothing says whose it is.
+    /// The answer says `private`, and the caller has no private id.
     PrivateWithoutId,
     /// The answer sets a cookie, or has another header for one client only.
     SetCookie,
@@ -91,7 +91,7 @@ pub enum StoringRefusal {
     Mutation,
     /// A tag of the answer was invalidated while the request was in flight.
     InvalidatedMeanwhile,
-    /// The client that asked has its share of the memory.
+    /// The client has used its share of the memory.
     ClientShare,
     /// The memory of the process is needed for requests.
     OutOfMemory,
@@ -135,18 +135,18 @@ impl StoringRefusal {
     }
 }
 
-/// How an answer is kept.
+/// How an answer is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Storable {
-    /// How long.
+    /// How long it may be used.
     pub lifetime: Lifetime,
-    /// What tells it from other answers to equal requests.
+    /// The headers and callers on which it depends.
     pub vary: VaryRecord,
-    /// What proves later that it is still the present one.
+    /// Validators by which the subgraph confirms later that the answer has not changed.
     pub validators: Validators,
 }
 
-/// Decides whether an answer is kept. `has_private_id`: whether the caller is known by an id of the operator's choice.
+/// Decides whether an answer is stored. `has_private_id`: whether the caller has an id of the operator's choice.
 pub fn decide(
     answer: Answer<'_>,
     has_private_id: bool,
@@ -157,7 +157,7 @@ pub fn decide(
         return Err(StoringRefusal::Error);
     }
     let directives = Directives::of(headers);
-    // The status is understood.
+    // The cache understands status 200, so `must-understand` overrides `no-store`.
     if directives.no_store && !directives.must_understand {
         return Err(StoringRefusal::NoStore);
     }
@@ -203,7 +203,7 @@ fn vary_record(
     if !headers.contains_key(header::VARY) {
         return Ok(VaryRecord::new(Vary::AllHeaders, scope));
     }
-    // Names that cannot be read may be any names.
+    // Names that cannot be read could be any names.
     let text = joined(headers, &header::VARY).ok_or(StoringRefusal::VaryStar)?;
     let mut names = Vec::new();
     for name in text

@@ -1,7 +1,7 @@
 //! Structured field values (RFC 9651), as far as caches need them: dictionaries of directives and lists of names.
 //!
-//! A field is read as a whole or not at all: where one item is malformed, the field counts as missing. Parameters and
-//! members of inner lists are checked and dropped, because no field that is read here gives them a meaning.
+//! If one item of a field is malformed, the whole field is malformed. Parameters and members of inner lists are checked and
+//! dropped, because the fields that caches read give them no meaning.
 
 use std::iter::from_fn;
 
@@ -12,23 +12,23 @@ pub enum Value {
     Integer(i64),
     /// With at most three digits behind the point.
     Decimal(f64),
-    /// The text that it denotes.
+    /// The text, with its escapes decoded.
     String(String),
     /// A word without quotation marks.
     Token(String),
     /// `?1` or `?0`.
     Boolean(bool),
-    /// Bytes, a date, a text with other letters than ASCII, or an inner list: nothing that a cache reads.
+    /// Bytes, a date, a display string or an inner list: caches read none of them.
     Other,
 }
 
-/// A field value that cannot be read.
+/// A malformed field value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
 type Result<T> = std::result::Result<T, Malformed>;
 
-/// The members of a dictionary, in order; of equal names the last value counts, at the place of the first.
+/// Parses a dictionary; returns its members in order. Of equal names the last value counts, at the place of the first.
 pub fn parse_dictionary(text: &str) -> Result<Vec<(String, Value)>> {
     let mut reader = Reader::new(text);
     let mut members: Vec<(String, Value)> = Vec::new();
@@ -49,7 +49,7 @@ pub fn parse_dictionary(text: &str) -> Result<Vec<(String, Value)>> {
     Ok(members)
 }
 
-/// The items of a list.
+/// Parses a list; returns its items.
 pub fn parse_list(text: &str) -> Result<Vec<Value>> {
     let mut reader = Reader::new(text);
     let mut items = Vec::new();
@@ -88,14 +88,14 @@ impl<'t> Reader<'t> {
             self.at += 1;
         }
     }
-    /// What comes next and has this form.
+    /// Takes the next bytes for which `is_part` holds.
     fn run(&mut self, is_part: impl Fn(u8) -> bool) -> &'t str {
         let begin = self.at;
         self.skip(is_part);
         std::str::from_utf8(&self.text[begin..self.at]).unwrap_or_default()
     }
 
-    /// Members apart by commas, up to the end (section 4.2.1).
+    /// Reads members separated by commas, up to the end (section 4.2.1).
     fn list_of(&mut self, mut member: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
         while self.peek().is_some() {
             member(self)?;
@@ -251,7 +251,7 @@ impl<'t> Reader<'t> {
                 _ => return Err(Malformed),
             }
         }
-        // What it says must be a text.
+        // The decoded bytes must be UTF-8.
         String::from_utf8(text)
             .map(|_| Value::Other)
             .map_err(|_| Malformed)

@@ -1,7 +1,7 @@
-//! Tags: what an entry is about, and what an invalidation names.
+//! Tags: an invalidation names tags, and invalidates all entries that have one of them.
 //!
-//! A tag is kept as 64 bits of a keyed hash of its kind and its names. Two names with one hash only make an invalidation
-//! reach further than it says.
+//! A tag is 64 bits of a keyed hash of its kind and its names. If the hashes of two names collide, an invalidation of one
+//! invalidates the entries of the other, too.
 
 use http::{HeaderMap, HeaderName};
 
@@ -19,24 +19,24 @@ pub const CACHE_GROUPS: HeaderName = HeaderName::from_static("cache-groups");
 pub const CACHE_GROUP_INVALIDATION: HeaderName =
     HeaderName::from_static("cache-group-invalidation");
 
-/// Most groups of one answer; further ones are ignored. RFC 9875 wants at least 32.
+/// Most groups of one answer; further groups are ignored. RFC 9875 requires at least 32.
 pub const GROUPS_MAX: usize = 128;
-/// Longest name of a group in bytes; longer ones are ignored. RFC 9875 wants at least 32.
+/// Longest name of a group in bytes; groups with longer names are ignored. RFC 9875 requires at least 32.
 pub const GROUP_BYTES_MAX: usize = 256;
 
-/// What an invalidation names.
+/// The name of a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TagName<'a> {
-    /// All that a subgraph answered.
+    /// All answers of a subgraph.
     Subgraph(&'a str),
-    /// All entities of a type that a subgraph answered.
+    /// All entities of one type in the answers of a subgraph.
     Type {
         /// The subgraph's name.
         subgraph: &'a str,
         /// The type's name.
         name: &'a str,
     },
-    /// One entity that a subgraph answered.
+    /// One entity in the answers of a subgraph.
     Entity {
         /// The subgraph's name.
         subgraph: &'a str,
@@ -45,7 +45,7 @@ pub enum TagName<'a> {
         /// Its key fields as JSON, in canonical form.
         key: &'a [u8],
     },
-    /// A tag that subgraphs or directives give, for all subgraphs or for one.
+    /// A tag that subgraphs or directives define, for all subgraphs or for one.
     Free {
         /// The subgraph's name, if it is a tag of one subgraph.
         subgraph: Option<&'a str>,
@@ -89,7 +89,7 @@ pub fn cache_groups(headers: &HeaderMap) -> Vec<String> {
     groups(headers, &CACHE_GROUPS)
 }
 
-/// The groups that an answer invalidates. Only what answers a mutation may invalidate (RFC 9875, section 3).
+/// The groups that an answer invalidates. Call it for answers to mutations only (RFC 9875, section 3).
 pub fn invalidated_groups(headers: &HeaderMap) -> Vec<String> {
     groups(headers, &CACHE_GROUP_INVALIDATION)
 }

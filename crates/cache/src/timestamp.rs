@@ -1,8 +1,8 @@
-//! Time as entries carry it: several processes and restarts share entries, so a process's own clock does not do.
+//! Times of entries. Several processes share entries, also across restarts, so the times are wall-clock times.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since the Unix epoch. The caller brings the time, so that tests can turn the clock.
+/// Milliseconds since the Unix epoch. Callers pass the time, so that tests can set it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Timestamp(pub u64);
 

@@ -1,17 +1,17 @@
-//! `Vary` records (RFC 9111, section 4.1): which headers tell the answers to equal requests apart.
+//! `Vary` records (RFC 9111, section 4.1): the headers on which the answers to one first key depend.
 //!
-//! A cache of the web takes an answer without `Vary` for everyone's. Servers of GraphQL rarely send `Vary`, and mean
-//! nothing by leaving it out, so here an answer that names nothing depends on all headers that were sent. Names that
-//! middleware adds on its own (`accept-encoding` for compression, `origin` for CORS) promise nothing either.
+//! A web cache treats an answer without `Vary` as independent of headers. GraphQL servers rarely send `Vary`, even where
+//! their answers depend on headers. So here an answer without `Vary` depends on all headers that were sent. The same holds if
+//! `Vary` names only headers that middleware adds (`accept-encoding` for compression, `origin` for CORS).
 
 use http::{HeaderName, header};
 
 use crate::Timestamp;
 
-/// Most names in a `Vary` that is honoured; an answer that names more depends on all headers.
+/// Most names in `Vary`; an answer that names more headers depends on all headers.
 pub const NAMES_MAX: usize = 32;
 
-/// Names that say nothing about the answer's data.
+/// Names that say nothing about the data of an answer.
 const OF_MIDDLEWARE: [HeaderName; 4] = [
     header::ACCEPT_ENCODING,
     header::ORIGIN,
@@ -19,17 +19,17 @@ const OF_MIDDLEWARE: [HeaderName; 4] = [
     header::ACCESS_CONTROL_REQUEST_METHOD,
 ];
 
-/// Which headers tell answers apart. Credentials are told apart by [`Scope`].
+/// The headers on which answers depend, without credentials, which are part of [`Scope`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Vary {
-    /// All headers that are sent.
+    /// All headers that were sent.
     AllHeaders,
-    /// These, in alphabetical order, each once.
+    /// These headers, in alphabetical order, each once.
     Named(Box<[HeaderName]>),
 }
 
 impl Vary {
-    /// What an answer that names these headers depends on.
+    /// The dependency of an answer whose `Vary` names these headers.
     pub fn naming(mut names: Vec<HeaderName>) -> Self {
         let says_something = names.iter().any(|name| !OF_MIDDLEWARE.contains(name));
         if !says_something || names.len() > NAMES_MAX {
@@ -39,7 +39,7 @@ impl Vary {
         Vary::Named(names.into())
     }
 
-    /// What tells apart the answers of both.
+    /// The headers on which at least one of two answers depends.
     #[must_use]
     pub fn and(&self, other: &Vary) -> Self {
         let (Vary::Named(some), Vary::Named(others)) = (self, other) else {
@@ -59,7 +59,7 @@ fn sort(names: &mut Vec<HeaderName>) {
     names.dedup();
 }
 
-/// Whom an entry is for.
+/// The callers that may get an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Scope {
     /// Callers with equal credentials only.
@@ -68,19 +68,19 @@ pub struct Scope {
     pub by_private_id: bool,
 }
 
-/// What is stored under a first key: how the second key is made.
+/// How second keys are computed from a first key, under which the record is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VaryRecord {
-    /// Which headers are part of it.
+    /// The headers that are part of the second key.
     pub vary: Vary,
-    /// Whether credentials and private id are.
+    /// Whether credentials and private id are part of the second key.
     pub scope: Scope,
-    /// How long it holds; then answers say again what they depend on.
+    /// When the record expires; later answers make a new one.
     pub until: Timestamp,
 }
 
 impl Default for VaryRecord {
-    /// For requests to which no answer is known: nothing is shared by requests that differ in anything.
+    /// The record of requests without a known answer: requests that differ in any header or credential share nothing.
     fn default() -> Self {
         VaryRecord {
             vary: Vary::AllHeaders,
@@ -94,23 +94,23 @@ impl Default for VaryRecord {
 }
 
 impl VaryRecord {
-    /// A record that says nothing of how long it holds.
+    /// A record that has expired already; the cache sets its time when it stores the record.
     pub fn new(vary: Vary, scope: Scope) -> Self {
         let until = Timestamp::default();
         VaryRecord { vary, scope, until }
     }
 
-    /// Whether it says what holds without a record.
+    /// Whether it gives the second keys that are used without a record.
     pub fn is_default(&self) -> bool {
         self.says_what(&VaryRecord::default())
     }
 
-    /// Whether keys are made alike by both.
+    /// Whether both records give equal second keys.
     pub fn says_what(&self, other: &VaryRecord) -> bool {
         self.vary == other.vary && self.scope == other.scope
     }
 
-    /// Bytes that it refers to.
+    /// Bytes of the names.
     pub(crate) fn bytes(&self) -> usize {
         match &self.vary {
             Vary::AllHeaders => 0,
@@ -121,8 +121,8 @@ impl VaryRecord {
         }
     }
 
-    /// The record under which answers of both can be stored: nothing that tells either apart is left out. Two answers may
-    /// name different headers; if each replaced the record of the other, neither would be found.
+    /// The record under which the answers of both can be stored: it names every header that one of them names. Two answers
+    /// may name different headers; if each replaced the record of the other, neither answer would be found.
     #[must_use]
     pub fn and(&self, other: &VaryRecord) -> Self {
         VaryRecord {
