@@ -8,9 +8,11 @@
 //!
 //! While Redis does not answer, a process counts by itself, with its share of the rate: one of as many as there were
 //! processes, and what came free of it since Redis answered last. What it had leased it may still use. What it lets pass that
-//! way is a [`Debt`], which it charges to Redis as soon as Redis answers again. So over an outage, and after it, all of them
-//! together let pass no more than the rate and what was leased; of keys that a process has not asked for before, its share of
-//! one burst; and one more burst if Redis comes back without what it knew.
+//! way is a [`Debt`], which it charges to Redis as soon as Redis answers again. It goes on counting by itself, and charging,
+//! until all processes have had the time to find Redis again and to charge theirs: before that, what is free in Redis may have
+//! been let pass already. So over an outage, and after it, all of them together let pass no more than the rate and what was
+//! leased; of keys that a process has not asked for before, its share of one burst; and one more burst if Redis comes back
+//! without what it knew.
 
 use std::{
     convert::Infallible,
@@ -230,8 +232,10 @@ impl SharedRates {
         if units > quota.capacity {
             return (Err(bucket.left(quota)), TakenFrom::Leased(Instant::now()));
         }
-        if self.store.is_away() {
-            return self.take_alone(quota, units, bucket);
+        if self.store.is_away() || self.store.is_regrouping() {
+            let taken = self.take_alone(quota, units, bucket);
+            self.settle();
+            return taken;
         }
         let _turn = bucket.turn.lock().await;
         for _ in 0..TRIES {
@@ -260,7 +264,9 @@ impl SharedRates {
         let (rates, quota, bucket) = (self.clone(), *quota, Arc::clone(bucket));
         self.store.spawn(async move {
             let _turn = bucket.turn.lock().await;
-            rates.lease(&quota, 1, &bucket).await;
+            if !rates.store.is_regrouping() {
+                rates.lease(&quota, 1, &bucket).await;
+            }
             bucket.state().is_asking = false;
         });
     }
@@ -316,6 +322,9 @@ impl SharedRates {
 
     /// Charges the debts of all keys, also of those that no request asks for any more, without waiting for it.
     fn settle(&self) {
+        if self.store.is_away() {
+            return;
+        }
         let debtors = self.debtors.take_all();
         if debtors.is_empty() {
             return;
@@ -323,8 +332,12 @@ impl SharedRates {
         let rates = self.clone();
         self.store.spawn(async move {
             for Debtor { bucket, quota } in debtors {
-                let is_owing = bucket.state().debt.units > 0;
-                if is_owing && rates.ask(&quota, &bucket, [0, 0, 0, 1]).await.is_none() {
+                let _turn = bucket.turn.lock().await;
+                if bucket.state().debt.units > 0 {
+                    rates.ask(&quota, &bucket, [0, 0, 0, 1]).await;
+                }
+                // Redis has not answered, or more was let pass meanwhile.
+                if bucket.state().debt.units > 0 {
                     rates.debtors.add(&bucket, &quota);
                 }
             }

@@ -25,6 +25,12 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(500);
 /// How often a process says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How much longer than all processes need to find Redis again they count alone.
+const REGROUP_SLACK: Duration = Duration::from_millis(200);
+/// Of a longer timeout, this much counts for the time that processes need to find Redis again.
+const REGROUP_TIMEOUT_MAX: Duration = Duration::from_secs(2);
+/// Where the end of that time is kept.
+const REGROUP_KEY: &str = "regroup";
 /// After how many seconds without that it is not.
 const GONE_SECONDS: u64 = 5;
 /// Where that is kept.
@@ -51,12 +57,31 @@ return {redis.call('ZCARD', KEYS[1]), replaced and 1 or 0}",
     )
 });
 
+/// The first process that finds Redis again sets when all processes share again; gives the milliseconds until then.
+static REGROUP: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local wait = tonumber(ARGV[1])
+local kept = redis.pcall('GET', KEYS[1])
+local ends = type(kept) == 'string' and tonumber(kept) or 0
+if ends <= now or ends > now + wait then
+  ends = now + wait
+  redis.call('SET', KEYS[1], string.format('%.0f', ends), 'PX', wait)
+end
+return ends - now",
+    )
+});
+
 struct Shared {
     source: Source,
     options: StoreOptions,
     connection: Mutex<Option<Connection>>,
     /// Whether it did not answer when it was asked last.
     is_away: AtomicBool,
+    /// Until when processes that have found Redis again count alone, in milliseconds since `started`.
+    regrouped: AtomicU64,
+    started: Instant,
     /// Wakes who looks for it.
     lost: Notify,
     processes: AtomicU64,
@@ -95,6 +120,8 @@ impl Store {
             options,
             connection: Mutex::default(),
             is_away: AtomicBool::new(false),
+            regrouped: AtomicU64::new(0),
+            started: Instant::now(),
             lost: Notify::new(),
             processes: AtomicU64::new(1),
             reported: std::sync::Mutex::default(),
@@ -132,6 +159,13 @@ impl Store {
     /// Whether it did not answer when it was asked last. Who asks then is told so at once.
     pub fn is_away(&self) -> bool {
         self.shared.is_away.load(Ordering::Relaxed)
+    }
+
+    /// Whether other processes may not have found Redis again yet, after an outage. Until all of them have, Redis does not know
+    /// what they let pass meanwhile, so nobody may lease what Redis believes to be free.
+    pub fn is_regrouping(&self) -> bool {
+        let until = self.shared.regrouped.load(Ordering::Relaxed);
+        until > 0 && self.shared.milliseconds() < until
     }
 
     /// The text at a key; anything else counts as nothing. Waits for no longer than the timeout.
@@ -293,6 +327,31 @@ impl Shared {
         Ok(connection)
     }
 
+    fn milliseconds(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Asks Redis again from now on, after it was away; with other processes, these get the time to find it as well.
+    async fn has_returned(&self, is_back: bool) -> Result<(), StoreError> {
+        if !is_back {
+            return Ok(());
+        }
+        if self.processes.load(Ordering::Relaxed) > 1 {
+            // A process looks for Redis after each pause; one look may fail just before Redis is back.
+            let look = self.options.timeout.min(REGROUP_TIMEOUT_MAX);
+            let wait = PAUSE + look * 2 + REGROUP_SLACK;
+            let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            let key = self.key(REGROUP_KEY);
+            let ask = |connection| invoke(&REGROUP, key, vec![wait], connection);
+            let left = self.try_ask::<u64, _>(ask).await?;
+            let until = self.milliseconds().saturating_add(left);
+            self.regrouped.store(until, Ordering::Relaxed);
+        }
+        self.is_away.store(false, Ordering::Relaxed);
+        tracing::info!("Redis answers again");
+        Ok(())
+    }
+
     /// Says that this process is there, and looks for Redis while it is away.
     async fn heartbeat(&self) {
         let id = random_id();
@@ -315,8 +374,8 @@ impl Shared {
                     if replaced > 0 {
                         self.unusable(PROCESSES_KEY);
                     }
-                    if self.is_away.swap(false, Ordering::Relaxed) {
-                        tracing::info!("Redis answers again");
+                    if let Err(error) = self.has_returned(is_back).await {
+                        self.is_lost(&error).await;
                     }
                 }
                 Err(error) => self.is_lost(&error).await,

@@ -22,7 +22,9 @@ fn a_server_that_goes_away_lets_no_more_pass_than_what_was_leased_and_is_found_a
     let Some(server) = Server::start(free_port(), &[]) else {
         return left_out(MISSING);
     };
-    let one = || Process::at(server.url()).connected();
+    let mut options = options(vec![server.url()]);
+    options.timeout = Duration::from_secs(2);
+    let one = || Process::new(options.clone()).connected();
     let processes = [one(), one()];
     let quota = quota(1_000, 36_000);
     assert_eq!(passed(&processes, 400, quota), 400);
@@ -34,7 +36,7 @@ fn a_server_that_goes_away_lets_no_more_pass_than_what_was_leased_and_is_found_a
     // It comes back without what it knew: one more burst, and it is counted together again.
     let server = Server::start(port, &[]);
     assert!(server.is_some());
-    processes.iter().for_each(Process::until_connected);
+    processes.iter().for_each(Process::until_sharing);
     let after = passed(&processes, 3_000, quota);
     assert!((990..=1_010).contains(&after), "{after}");
 }
@@ -110,7 +112,8 @@ fn what_passes_while_the_server_stands_still_is_charged_when_it_goes_on() {
         all += passed(&processes, 200, quota);
     }
     server.signal("-CONT");
-    while processes.iter().any(|process| process.store.is_away()) {
+    let is_alone = |process: &Process| process.store.is_away() || process.store.is_regrouping();
+    while processes.iter().any(is_alone) {
         all += passed(&processes, 200, quota);
     }
     all += passed(&processes, 4_000, quota);

@@ -71,6 +71,15 @@ impl Process {
         }
     }
 
+    /// Waits until it counts together with the others again.
+    fn until_sharing(&self) {
+        let started = Instant::now();
+        while self.store.is_away() || self.store.is_regrouping() {
+            assert!(started.elapsed() < Duration::from_secs(60));
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits until it is known whether Redis answers.
     fn until(&self, is_away: bool) {
         let started = Instant::now();
@@ -96,12 +105,29 @@ fn wait<T>(work: impl Future<Output = T>) -> T {
 /// How many of so many requests the processes let pass, each of them on a thread.
 fn passed(processes: &[Process], requests: u64, quota: Quota) -> u64 {
     let each = requests / processes.len() as u64;
+    passed_each(processes, quota, |sent, _| sent < each)
+}
+
+/// How many requests the processes let pass until each of them has rejected one. None ends with units that it leased and that
+/// the others lack.
+fn passed_until_rejected(processes: &[Process], quota: Quota) -> u64 {
+    passed_each(processes, quota, |sent, passed| sent == passed)
+}
+
+/// How many requests the processes let pass, each of them on a thread, while `goes_on` says so of the numbers of requests that
+/// one process was sent and let pass.
+fn passed_each(
+    processes: &[Process],
+    quota: Quota,
+    goes_on: impl Fn(u64, u64) -> bool + Copy + Send,
+) -> u64 {
     std::thread::scope(|scope| {
         let threads = processes.iter().map(|process| {
             scope.spawn(move || {
                 wait(async {
-                    let mut passed = 0;
-                    for _ in 0..each {
+                    let (mut sent, mut passed) = (0, 0);
+                    while goes_on(sent, passed) {
+                        sent += 1;
                         passed += u64::from(process.take(7, &quota, 1).await.is_some());
                     }
                     passed

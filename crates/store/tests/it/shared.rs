@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ogive_testbase::left_out;
 
 use super::{
-    MISSING, Process, options, passed, quota,
+    MISSING, Process, options, passed, passed_until_rejected, quota,
     server::{Server, free_port},
     wait,
 };
@@ -44,8 +44,8 @@ fn four_processes_let_pass_what_the_rate_says() {
         Process::new(options).connected()
     };
     let processes = [one(), one(), one(), one()];
-    let passed = passed(&processes, 20_000, quota(10_000, 360_000));
-    assert!((9_900..=10_100).contains(&passed), "{passed}");
+    let passed = passed_until_rejected(&processes, quota(10_000, 360_000));
+    assert!((9_990..=10_010).contains(&passed), "{passed}");
     assert!(processes.iter().all(|process| !process.store.is_away()));
 }
 
