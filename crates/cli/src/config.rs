@@ -76,6 +76,16 @@ fn format(word: &str) -> Result<Format, String> {
     Format::parse(word).ok_or_else(|| "one of apollo, hive, grafbase, cosmo".to_owned())
 }
 
+const SETS_NOTHING: &str = "the file sets no option, so every option has its default; check that the file is the one that \
+                            was meant to be written";
+
+/// Whether a configuration has nothing but blank lines and comments: often one that a template failed to write.
+fn sets_nothing(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let mut lines = text.lines().map(str::trim);
+    lines.all(|line| line.is_empty() || line.starts_with('#') || line == "---")
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         Command::Validate { file } => {
@@ -88,6 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             };
             let notes = notes.into_iter().chain(GatewayOptions::notes_of(&config));
             let notes = notes.chain(warning);
+            let notes = notes.chain(sets_nothing(file).then(|| SETS_NOTHING.to_owned()));
             let absent: Vec<String> = not_there(&config).collect();
             for note in notes.chain(absent.iter().cloned()) {
                 terminal::remark(&format!("warning: {note}"));

@@ -160,8 +160,8 @@ impl SourceTree {
             if is_folder && entry.depth() == DEPTH_MAX {
                 return Err(TreeError::TooDeep(entry.path().display().to_string()));
             }
-            // Links are followed to files, not to folders: they could lead in circles.
-            if entry.path().is_file() {
+            // Links are followed to files, not to folders: they could lead in circles. A link that leads nowhere cannot be read.
+            if !entry.path().is_dir() {
                 files.push(entry.into_path());
             }
         }

@@ -224,7 +224,8 @@ fn folder(path: &Path, out: &mut Resolved) -> Result<(), Refused> {
         let sdl = path
             .extension()
             .is_some_and(|e| SDL.iter().any(|s| e == *s));
-        if sdl && path.is_file() {
+        // A link that leads nowhere is an SDL file that cannot be read.
+        if sdl && !path.is_dir() {
             files.push(path);
         }
     }

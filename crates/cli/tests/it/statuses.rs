@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File},
+    os::unix::fs::symlink,
     process::Stdio,
 };
 
@@ -41,6 +42,7 @@ const TABLE: &[(&str, i32)] = &[
     ("compose {empty}", 3),
     ("compose {latin}", 3),
     ("compose {broken.graphql}", 1),
+    ("compose {linked-schemas}", 3),
     ("compose {nothing}", 1),
     ("compose {schema} --output {unwritable}", 1),
     ("compose --url a=b {schema}", 3),
@@ -86,7 +88,12 @@ const TABLE: &[(&str, i32)] = &[
         "check {schema} --baseline {schema} --checks {broken.yaml}",
         1,
     ),
+    (
+        "check {schema} --baseline {schema} --operations {linked}",
+        3,
+    ),
     ("lint {absent}", 3),
+    ("lint {linked-schemas}", 3),
     ("lint {empty}", 3),
     ("lint {broken.graphql}", 1),
     ("lint {schema} --checks {absent}", 3),
@@ -163,10 +170,12 @@ const TABLE: &[(&str, i32)] = &[
     ("operations extract {latin-folder}", 1),
     ("operations extract {broken-folder}", 1),
     ("operations extract {broken.json}", 1),
+    ("operations extract {linked}", 1),
     ("operations extract {query-folder} --output {unwritable}", 1),
     ("operations check -s {supergraph} {empty}", 1),
     ("operations check -s {absent} {query-folder}", 1),
     ("operations check -s {supergraph} {latin-folder}", 1),
+    ("operations check -s {supergraph} {linked}", 1),
     ("operations check -s {supergraph} {unknown-field}", 1),
     (
         "operations publish -s {supergraph} {empty} --manifest {output}",
@@ -264,6 +273,11 @@ impl Inputs {
         write("schema", b"type Query { hello: String }");
         write("query", b"query Q { me { id } }");
         write("query-folder/query.graphql", b"query Q { me { id } }");
+        write("linked/query.graphql", b"query Q { me { id } }");
+        write("linked-schemas/a.graphql", b"type Query { hello: String }");
+        for link in ["linked/other.graphql", "linked-schemas/b.graphql"] {
+            symlink("/no/such/file", folder.join(link)).unwrap();
+        }
         write("fragment", b"query Q { me { ...Nowhere } }");
         write(
             "fragment-folder/query.graphql",
@@ -323,6 +337,17 @@ fn no_command_ends_with_success_where_it_did_nothing() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// An empty configuration is valid: it can be served. `config validate` warns that it sets nothing.
+#[test]
+fn a_configuration_that_sets_nothing_is_reported() {
+    let inputs = Inputs::new("statuses-nothing");
+    let (code, _, err) = run(&inputs.words("config validate {nothing}"));
+    assert_eq!(code, Some(0));
+    assert!(err.contains("sets no option"), "{err}");
+    let (_, _, err) = run(&inputs.words("config validate {fine.yaml}"));
+    assert!(!err.contains("sets no option"), "{err}");
 }
 
 /// The last part of a path is not lost in the message.
