@@ -7,6 +7,7 @@
 //! [`peer`], [`reclaim`], [`shares`].
 
 pub mod bits;
+mod caches;
 pub mod diagnostic;
 pub mod encode;
 pub mod foreign;
@@ -22,6 +23,7 @@ pub mod shares;
 pub mod url;
 
 pub use bits::BitSet;
+pub use caches::Reclaim;
 pub use diagnostic::{Diagnostic, Label, Severity, SourceId, Sources, Span};
 pub use foreign::{bounded, bounded_name, bounded_string};
 pub use hash::{FastMap, FastSet};
@@ -33,6 +35,6 @@ pub use memory::{
     CommonReservation, HeldBytes, MemoryBudget, MemoryShare, OutOfMemory, Reservation,
 };
 pub use peer::{Client, Peer, PeerRange};
-pub use reclaim::{Reclaim, ReclaimableBytes};
+pub use reclaim::ReclaimableBytes;
 pub use shares::{Share, ShareLimits, Shares, Shortage};
 pub use url::{host_of, is_loopback_host, is_loopback_url, with_stars, without_secrets};

@@ -28,7 +28,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use crate::reclaim::Caches;
+use crate::caches::Caches;
 
 /// What a reservation takes from the budget at a time, in bytes.
 pub const CHUNK: usize = 16 << 10;

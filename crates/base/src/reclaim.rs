@@ -4,29 +4,9 @@
 //! limit is in use. Before the budget refuses a request, it makes caches give up what the request lacks. Where caches hold
 //! less than that, they keep it: the request is refused either way.
 
-use std::{
-    fmt,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::sync::{Arc, Weak, atomic::Ordering};
 
-use crate::{MemoryBudget, OutOfMemory};
-
-/// A cache that gives up memory.
-pub trait Reclaim: Send + Sync + fmt::Debug {
-    /// Gives up at least so many bytes, or all that it holds. Called on threads of requests.
-    fn reclaim(&self, bytes: usize);
-}
-
-/// The caches of a process.
-#[derive(Debug, Default)]
-pub(crate) struct Caches {
-    list: Mutex<Vec<Weak<dyn Reclaim>>>,
-    /// Bytes that all of them hold.
-    bytes: AtomicUsize,
-}
+use crate::{MemoryBudget, OutOfMemory, Reclaim};
 
 /// Bytes that a cache holds; given back when this is dropped.
 #[derive(Debug)]
@@ -79,18 +59,10 @@ impl MemoryBudget {
     }
 }
 
-impl Caches {
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn Reclaim>>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    /// Copies the list: a cache may drop the last reference to an object that takes the lock.
-    fn living(&self) -> Vec<Arc<dyn Reclaim>> {
-        self.lock().iter().filter_map(Weak::upgrade).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use crate::{Reservation, memory::CHUNK};
 

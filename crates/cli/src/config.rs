@@ -10,6 +10,7 @@ use ogive_config::Config;
 use ogive_files::Pipes;
 use ogive_gateway::{GatewayOptions, SchemaState, stages, unusable};
 use ogive_migrate::{Format, Migration, wrapped};
+use ogive_workshop::inputs::TEXT_BYTES_MAX;
 
 use crate::{
     environment, load,
@@ -81,7 +82,7 @@ const SETS_NOTHING: &str = "the file sets no option, so every option has its def
 
 /// Whether a configuration has nothing but blank lines and comments: often one that a template failed to write.
 fn sets_nothing(file: &Path) -> bool {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let text = ogive_files::read_text(file, TEXT_BYTES_MAX, Pipes::Refused).unwrap_or_default();
     let mut lines = text.lines().map(str::trim);
     lines.all(|line| line.is_empty() || line.starts_with('#') || line == "---")
 }

@@ -4,7 +4,7 @@ use ogive_base::{Diagnostic, Severity};
 
 /// Diagnostics of one text. Errors and warnings have a limit each, so that warnings cannot displace the error that
 /// rejects the text.
-pub(crate) struct BoundedDiagnostics {
+pub(crate) struct DiagnosticList {
     all: Vec<Diagnostic>,
     errors: usize,
     warnings: usize,
@@ -12,9 +12,9 @@ pub(crate) struct BoundedDiagnostics {
     max: usize,
 }
 
-impl BoundedDiagnostics {
+impl DiagnosticList {
     pub(crate) fn new(max: usize) -> Self {
-        BoundedDiagnostics {
+        DiagnosticList {
             all: Vec::new(),
             errors: 0,
             warnings: 0,

@@ -15,7 +15,7 @@ use ogive_json::write_string;
 
 use crate::{
     ast::{ExprId, ExprKind, FallbackOperator, Mapping, Root},
-    diagnostics::BoundedDiagnostics,
+    diagnostics::DiagnosticList,
     kinds::Kinds,
     need::{NeedId, Needs},
     origin::Origin,
@@ -120,7 +120,7 @@ struct Compiler<'m> {
     steps: Vec<crate::program::StepNode>,
     /// What was compared: a shape that is given, a target, and where. Types refer to each other, so most pairs come often.
     compared: FastSet<(ShapeId, ShapeId, Span)>,
-    diagnostics: BoundedDiagnostics,
+    diagnostics: DiagnosticList,
 }
 
 /// A variable that `->as` bound.
@@ -150,7 +150,7 @@ impl<'m> Compiler<'m> {
             entries: Vec::new(),
             steps: Vec::new(),
             compared: FastSet::default(),
-            diagnostics: BoundedDiagnostics::new(environment.diagnostics_max),
+            diagnostics: DiagnosticList::new(environment.diagnostics_max),
         }
     }
 

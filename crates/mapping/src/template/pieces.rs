@@ -5,7 +5,7 @@ use ogive_base::{Diagnostic, Span};
 use super::{ReadTemplate, RequestError};
 use crate::{
     compile::{Environment, compile},
-    diagnostics::BoundedDiagnostics,
+    diagnostics::DiagnosticList,
     kinds::Kinds,
     limits::{ParseLimits, RunLimits},
     origin::{Located, Origin},
@@ -21,7 +21,7 @@ pub(super) struct Context<'a> {
     version: Version,
     environment: Environment,
     limits: &'a ParseLimits,
-    diagnostics: BoundedDiagnostics,
+    diagnostics: DiagnosticList,
 }
 
 /// A part of a template.
@@ -56,7 +56,7 @@ impl<'a> Context<'a> {
             version,
             environment,
             limits,
-            diagnostics: BoundedDiagnostics::new(limits.diagnostics_max),
+            diagnostics: DiagnosticList::new(limits.diagnostics_max),
         };
         let parts = context.parts(&text.text);
         let template = read(&mut context, &parts);
