@@ -17,13 +17,16 @@ corpus=$build/corpus/$target
 artifacts=$build/artifacts/$target
 mkdir -p "$corpus" "$artifacts"
 
+features=
+[ "$target" != token ] || features=--features=token
+
 # What cargo-fuzz sets, minus the sanitizers that need a nightly compiler. --target keeps the flags away from
 # build scripts.
 host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing" \
-    cargo build --release --manifest-path "$here/Cargo.toml" --bin "$target" \
+    cargo build --release --manifest-path "$here/Cargo.toml" --bin "$target" $features \
     --target "$host" --target-dir "$build"
 
 dictionary=

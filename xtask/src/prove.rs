@@ -129,7 +129,7 @@ const PROOFS: &[Proof] = &[
 ];
 
 /// Seconds of each fuzz target.
-const FUZZ_SECONDS: &str = "600";
+const FUZZ_SECONDS: u32 = 600;
 
 /// Runs the long forms whose names contain one of `names`, or all; `--list` prints them.
 pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
@@ -142,8 +142,8 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
                 proof.command
             );
         }
-        for (what, target, _) in FUZZ {
-            println!("fuzz: {what}: bash fuzz/run.sh {target} {FUZZ_SECONDS}");
+        for target in FUZZ {
+            println!("fuzz: {}: {}", target.what, target.command(FUZZ_SECONDS));
         }
         return Ok(());
     }
@@ -167,12 +167,11 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
             );
         }
     }
-    for (what, target, _) in FUZZ {
-        let name = format!("fuzz: {what}");
+    for target in FUZZ {
+        let name = format!("fuzz: {}", target.what);
         if selected(&name) {
             any = true;
-            let command = format!("bash fuzz/run.sh {target} {FUZZ_SECONDS} -verbosity=0");
-            journal.step(&mut run, &name, &command, &[])?;
+            journal.step(&mut run, &name, &target.command(FUZZ_SECONDS), &[])?;
         }
     }
     if !any {

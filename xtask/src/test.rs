@@ -19,14 +19,36 @@ pub(crate) const SHIPPED: &str =
 /// Documents what is released. Links to private items are allowed, because maintainers read the pages of private items.
 const DOCUMENTATION: &str = "cargo doc --workspace --no-deps --document-private-items --features ogive-cli/shipped,ogive-component/engine,ogive-cedar/engine";
 
-/// Fuzz targets, and seconds that a landing runs each; `cargo xtask prove` runs them for longer.
-pub(crate) const FUZZ: &[(&str, &str, &str)] = &[
-    ("lexer and parser", "parse", "15"),
-    ("HTTP answers", "answer", "5"),
-    ("JSON", "json", "15"),
-    ("mappings", "mapping", "15"),
-    ("tokens and key sets", "token", "15"),
-    ("composition", "compose", "20"),
+/// One program of `fuzz/`.
+pub(crate) struct FuzzTarget {
+    pub(crate) what: &'static str,
+    pub(crate) name: &'static str,
+    /// How long a landing runs it; `None` if only `cargo xtask prove` does, because building it takes too long.
+    landing_seconds: Option<u32>,
+}
+
+impl FuzzTarget {
+    const fn new(what: &'static str, name: &'static str, landing_seconds: Option<u32>) -> Self {
+        FuzzTarget {
+            what,
+            name,
+            landing_seconds,
+        }
+    }
+
+    pub(crate) fn command(&self, seconds: u32) -> String {
+        format!("bash fuzz/run.sh {} {seconds} -verbosity=0", self.name)
+    }
+}
+
+/// All of them. `cargo xtask prove` runs each for longer than a landing.
+pub(crate) const FUZZ: &[FuzzTarget] = &[
+    FuzzTarget::new("lexer and parser", "parse", Some(15)),
+    FuzzTarget::new("HTTP answers", "answer", Some(5)),
+    FuzzTarget::new("JSON", "json", Some(15)),
+    FuzzTarget::new("mappings", "mapping", Some(15)),
+    FuzzTarget::new("composition", "compose", Some(20)),
+    FuzzTarget::new("tokens and key sets", "token", None),
 ];
 
 /// Folders with the npm packages of reference implementations and clients.
@@ -71,11 +93,13 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         installs(&mut run)
     };
     let installs = run.start(installs);
+    // Fuzzing has a target folder of its own, so its builds fill the cores that the build of the tests leaves idle.
+    let fuzzing = if quick { Vec::new() } else { fuzzing(&mut run) };
+    let fuzzing = run.start(fuzzing);
     let programs = run.build_tests(&["--workspace", "--features", SHIPPED]);
     run.oracles = run.join(installs) && !quick && has_node();
     // Tests with sockets leave the cores idle for much of their time.
-    let beside = beside_tests(&mut run, quick);
-    let beside = run.start(beside);
+    let lints = run.start(lints(quick));
     for program in &programs {
         run.program(program);
     }
@@ -90,7 +114,8 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
         clients(&mut run, &binary);
         optional(&mut run);
     }
-    run.join(beside);
+    run.join(fuzzing);
+    run.join(lints);
     run.finish()
 }
 
@@ -129,8 +154,8 @@ fn installs(run: &mut Run<'_>) -> Vec<(String, String)> {
     steps
 }
 
-/// What needs no attention: lints and documentation of what is released and of the build without any feature, and fuzzing.
-fn beside_tests(run: &mut Run<'_>, quick: bool) -> Vec<(String, String)> {
+/// Lints and documentation of what is released and of the build without any feature.
+fn lints(quick: bool) -> Vec<(String, String)> {
     let mut steps = vec![
         step(
             "clippy",
@@ -143,24 +168,26 @@ fn beside_tests(run: &mut Run<'_>, quick: bool) -> Vec<(String, String)> {
             "cargo clippy --package ogive-cli --no-default-features --quiet -- -D warnings",
         ),
     ];
-    if quick {
-        return steps;
-    }
-    steps.push(step(
-        "documentation",
-        &format!("env RUSTDOCFLAGS=-Dwarnings {DOCUMENTATION}"),
-    ));
-    if !has("c++") {
-        run.leave_out("fuzz", "no C++ compiler for the fuzzing runtime");
-        return steps;
-    }
-    for (what, target, seconds) in FUZZ {
-        steps.push((
-            format!("fuzz: {what}"),
-            format!("bash fuzz/run.sh {target} {seconds} -verbosity=0"),
+    if !quick {
+        steps.push(step(
+            "documentation",
+            &format!("env RUSTDOCFLAGS=-Dwarnings {DOCUMENTATION}"),
         ));
     }
     steps
+}
+
+/// Runs of the fuzz targets that a landing builds.
+fn fuzzing(run: &mut Run<'_>) -> Vec<(String, String)> {
+    if !has("c++") {
+        run.leave_out("fuzz", "no C++ compiler for the fuzzing runtime");
+        return Vec::new();
+    }
+    let step = |target: &FuzzTarget| {
+        let seconds = target.landing_seconds?;
+        Some((format!("fuzz: {}", target.what), target.command(seconds)))
+    };
+    FUZZ.iter().filter_map(step).collect()
 }
 
 /// Checks that need components of the toolchain which most machines lack. They are not counted where these are missing.
