@@ -100,6 +100,14 @@ const TABLE: &[(u8, &str, Uses)] = &[
         "server",
         Only(&["base", "files", "limits", "net", "stream"]),
     ),
+    (
+        6,
+        "edge",
+        Only(&[
+            "base", "failure", "limits", "json", "syntax", "schema", "plan", "execute", "net",
+            "stream", "transport", "store", "config", "telemetry", "server",
+        ]),
+    ),
     (6, "gateway", All),
     (
         6,

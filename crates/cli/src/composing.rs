@@ -13,7 +13,7 @@ use std::{
 use anyhow::Result;
 use ogive_base::{Diagnostic, Severity, Sources, diagnostic::line_column};
 use ogive_compose::{ComposeOptions, Composed, Composer};
-use ogive_gateway::router::dev_diagnostics::DevDiagnostics;
+use ogive_edge::dev_diagnostics::DevDiagnostics;
 use ogive_sources::told;
 use ogive_workshop::{
     codes::UNREADABLE_INPUT,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use ogive_edge::dev_diagnostics::DevDiagnostics;
 use ogive_federation::Supergraph;
-use ogive_gateway::router::dev_diagnostics::DevDiagnostics;
 use tokio::sync::watch;
 
 use crate::load::supergraph_text;

@@ -9,8 +9,8 @@ use ogive_gateway::{
     Background, Gateway, StartError,
     listen::{listener_tls, serve_options},
     shared::observe,
-    shared::offload::Offload,
 };
+use ogive_server::offload::Offload;
 use ogive_server::{Bound, Threads};
 use ogive_workshop::codes::ADDRESS_UNUSABLE;
 use tokio::runtime::Runtime;

@@ -10,13 +10,15 @@ use std::{
 
 use ogive_base::SourceId;
 use ogive_config::Config;
+use ogive_edge::receive::Delivery;
 use ogive_gateway::{
     SchemaState,
     plan::plan_now,
     prepare::prepare_operation,
-    schema::canonical::canonical,
-    schema::fingerprint::{Fingerprints, rests_on},
-    schema::operation::Delivery,
+    schema::{
+        canonical::canonical,
+        fingerprint::{Fingerprints, rests_on},
+    },
 };
 use ogive_plan::{Header, decode, encode};
 

@@ -11,6 +11,11 @@
 use http::{HeaderMap, HeaderName};
 use ogive_base::{Peer, PeerRange};
 use ogive_config::{AuthorizationDirectives, Config, OperationWord};
+use ogive_edge::{
+    error::{CHALLENGE, RequestError, challenge},
+    header::take,
+    json_value,
+};
 use ogive_execute::refused_places;
 use ogive_federation::{Restrictions, Supergraph, vocabulary::Spec};
 use ogive_identity::Caller;
@@ -20,12 +25,7 @@ use ogive_schema::AppliedDirective;
 use ogive_telemetry::codes;
 use serde_json::{Map, Value};
 
-use crate::{
-    redaction,
-    shared::error::{CHALLENGE, RequestError, challenge},
-    shared::header::take,
-    shared::json_value,
-};
+use crate::redaction;
 
 /// Checks that nothing is restricted, or that the configuration says what becomes of it. The error says what is, and
 /// what to do.

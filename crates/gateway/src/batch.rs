@@ -3,6 +3,14 @@
 use futures_util::future::join_all;
 use http::Response;
 use ogive_base::Reservation;
+use ogive_edge::{
+    error::RequestError,
+    media::Media,
+    receive::{
+        GraphqlRequest,
+        uploads::{Entry, Uploads},
+    },
+};
 use ogive_server::ResponseBody;
 
 use crate::{
@@ -10,14 +18,8 @@ use crate::{
     gateway::{Gateway, Serving},
     negotiate::not_acceptable,
     operation::{OperationInput, REQUEST_BYTES},
-    receive::{
-        GraphqlRequest,
-        uploads::{Entry, Uploads},
-    },
     respond::{refusal::refused, respond_batch},
     shared::context::RequestContext,
-    shared::error::RequestError,
-    shared::media::Media,
 };
 
 /// A batch, and what its requests have in common.

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use ogive_base::Peer;
+use ogive_edge::error::RequestError;
 use ogive_identity::Caller;
 
 use crate::{
     gateway::{Gateway, Serving},
-    shared::context::RequestContext,
-    shared::error::RequestError,
-    shared::identity::Identity,
-    shared::worker::WorkerState,
+    shared::{context::RequestContext, identity::Identity, worker::WorkerState},
 };
 
 impl Gateway {

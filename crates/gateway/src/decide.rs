@@ -3,17 +3,14 @@
 
 use std::sync::Arc;
 
+use ogive_edge::error::{RequestError, unauthenticated};
 use ogive_plan::Plan;
+use ogive_server::offload::Offload;
 
 use crate::{
     policies::Policies,
     schema::{state::SchemaState, views::view},
-    shared::{
-        context::OperationContext,
-        error::{RequestError, unauthenticated},
-        offload::Offload,
-        stage::Stage,
-    },
+    shared::{context::OperationContext, stage::Stage},
 };
 
 /// Decides which policies hold for the caller, and finds what introspection shows.

@@ -12,6 +12,10 @@ use std::{
 };
 
 use http::HeaderMap;
+use ogive_edge::{
+    error::RequestError,
+    measured::{code, note},
+};
 use ogive_execute::{
     ExecuteOutput, Transport as _,
     incremental::{IncrementalForm, IncrementalOutput, Payload, execute_incrementally},
@@ -29,17 +33,15 @@ use crate::{
     options::GatewayOptions,
     pending_cost::PendingCost,
     prepare::Prepared,
-    schema::feedback::Timed,
-    schema::operation::PlannedOperation,
-    schema::state::SchemaState,
-    shared::context::OperationContext,
-    shared::cost_transport::sender,
-    shared::error::RequestError,
-    shared::measured::{code, note},
-    shared::shared_state::SharedState,
-    shared::stage::Stage,
-    shared::stage_observer::StageObserver,
-    shared::worker::{Executed, OperationKey, WorkerState},
+    schema::{feedback::Timed, operation::PlannedOperation, state::SchemaState},
+    shared::{
+        context::OperationContext,
+        cost_transport::sender,
+        shared_state::SharedState,
+        stage::Stage,
+        stage_observer::StageObserver,
+        worker::{Executed, OperationKey, WorkerState},
+    },
     usage::UsedOperation,
 };
 

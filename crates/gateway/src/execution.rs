@@ -5,6 +5,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
+use ogive_edge::error::RequestError;
 use ogive_execute::{ExecuteInput, ExecuteOptions, OperationNames};
 use ogive_operation::answer_locals;
 use ogive_plan::{Granted, OutputCosts};
@@ -21,8 +22,8 @@ use crate::{
         state::SchemaState,
     },
     shared::{
-        context::OperationContext, error::RequestError, failures::Telling,
-        operation_values::OperationCaller, worker::WorkerState,
+        context::OperationContext, failures::Telling, operation_values::OperationCaller,
+        worker::WorkerState,
     },
 };
 

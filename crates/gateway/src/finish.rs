@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use http::{Response, request::Parts};
 use ogive_base::MemoryBudget;
+use ogive_edge::cors::Cors;
 
 use crate::{
-    options::GatewayOptions, router::cors::Cors, shared::stage::Stage, shared::worker::WorkerState,
+    options::GatewayOptions,
+    shared::{stage::Stage, worker::WorkerState},
 };
 use ogive_server::body::{ResponseBody, encode};
 

@@ -10,6 +10,8 @@ use std::{
 
 use arc_swap::ArcSwap;
 use ogive_base::{CommonReservation, MemoryBudget};
+use ogive_edge::client_shares::ClientShares;
+use ogive_server::offload::Offload;
 use ogive_telemetry::Telemetry;
 use ogive_transport::Callbacks;
 use tokio::sync::Notify;
@@ -21,15 +23,14 @@ use crate::{
     identify::{revocation::Revocations, tokens::Authentication},
     options::GatewayOptions,
     policies::policies,
-    schema::refinement::Wakeup,
-    schema::state::SchemaState,
-    shared::client_shares::ClientShares,
-    shared::offload::Offload,
+    schema::{refinement::Wakeup, state::SchemaState},
     shared::shared_state::shared_state,
     stages::{Pipeline, Process, Services},
-    subscribe::source_memory::SourceMemory,
-    subscribe::sources::{Sources, SubscriptionCounts},
-    subscribe::streams::EventStreams,
+    subscribe::{
+        source_memory::SourceMemory,
+        sources::{Sources, SubscriptionCounts},
+        streams::EventStreams,
+    },
     usage::{Usage, usage},
 };
 

@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - Every answer to a GraphQL request is a well-formed GraphQL response, whatever the client or a subgraph does.
-//! - One request is one panic boundary ([`shared::panic`]): a bug costs one answer, never the process.
+//! - One request is one panic boundary ([`ogive_server::panic`]): a bug costs one answer, never the process.
 //! - A request uses one [`SchemaState`] from start to end, whatever is swapped in meanwhile.
 //!
 //! Reading order: [`gateway`], then the stages in the order in which a request passes them: [`router`], [`identify`],
@@ -38,7 +38,7 @@ mod pipeline;
 pub mod plan;
 pub mod policies;
 pub mod prepare;
-pub mod receive;
+mod receive;
 mod record;
 pub mod redaction;
 pub mod reload;
@@ -53,6 +53,11 @@ pub(crate) mod tls;
 pub mod unusable;
 pub mod usage;
 
+pub use ogive_edge::{
+    error::{GraphqlError, RequestError},
+    json_value::JsonObject,
+    receive::GraphqlRequest,
+};
 pub use ogive_server::ResponseBody;
 
 pub use background::{Background, StartError};
@@ -60,8 +65,5 @@ pub use explain::{ExplainInput, Explanation};
 pub use gateway::Gateway;
 pub use options::GatewayOptions;
 pub use policies::LoadedPolicies;
-pub use receive::GraphqlRequest;
 pub use schema::state::SchemaState;
-pub use shared::error::{GraphqlError, RequestError};
-pub use shared::json_value::JsonObject;
 pub use shared::worker::WorkerState;

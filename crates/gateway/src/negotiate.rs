@@ -3,18 +3,18 @@
 use std::sync::atomic::Ordering;
 
 use http::{Method, Response, request::Parts};
+use ogive_edge::{
+    error::RequestError,
+    media::{
+        Media, asks_for_websocket, graphql_media, incremental_media, stream_asked, stream_media,
+    },
+};
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 
 use crate::{
-    gateway::Gateway,
-    options::GatewayOptions,
-    respond::refusal::refused,
+    gateway::Gateway, options::GatewayOptions, respond::refusal::refused,
     shared::context::RequestContext,
-    shared::error::RequestError,
-    shared::media::{
-        Media, asks_for_websocket, graphql_media, incremental_media, stream_asked, stream_media,
-    },
 };
 
 /// Seconds after which clients retry while the gateway has no schema.

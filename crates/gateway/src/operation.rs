@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use ogive_base::Reservation;
+use ogive_edge::{
+    media::Media,
+    receive::{GraphqlRequest, uploads::Entry},
+};
 
 use crate::{
     gateway::Serving,
-    receive::{GraphqlRequest, uploads::Entry},
     schema::operation::PreparedOperation,
-    shared::context::OperationContext,
-    shared::media::Media,
-    shared::operation_values::OperationValues,
-    shared::worker::WorkerState,
+    shared::{context::OperationContext, operation_values::OperationValues, worker::WorkerState},
 };
 
 /// What a request takes besides what it sends and gets, about.

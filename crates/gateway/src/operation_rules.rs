@@ -5,17 +5,19 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use ogive_edge::error::RequestError;
 use ogive_telemetry::codes;
 
 use crate::{
     options::GatewayOptions,
     prepare::Prepared,
-    schema::operation::PreparedOperation,
-    schema::operation_rules::{OperationFacts, OperationRule},
-    schema::state::SchemaState,
+    schema::{
+        operation::PreparedOperation,
+        operation_rules::{OperationFacts, OperationRule},
+        state::SchemaState,
+    },
     shared::{
         context::OperationContext,
-        error::RequestError,
         operation_values::OperationValues,
         selectors::{is_met, is_met_by_all},
         stage::Stage,

@@ -4,6 +4,12 @@ use std::{net::IpAddr, sync::Arc};
 
 use ogive_base::{Client, ShareLimits};
 use ogive_config::{CedarOptions, Config, IncrementalFormat, OperationWord};
+use ogive_edge::{
+    cors::{Cors, Csrf},
+    dev_diagnostics::DevDiagnostics,
+    proxies::Proxies,
+    receive::{ReceiveLimits, uploads::UploadOptions},
+};
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::api_keys::ApiKeys;
 use ogive_store::StoreOptions;
@@ -23,19 +29,12 @@ use crate::{
         settings::CoprocessorSettings,
     },
     documents::DocumentOptions,
-    identify::proxies::Proxies,
-    identify::revocation_options::RevocationOptions,
-    identify::tokens::AuthenticationOptions,
+    identify::{revocation_options::RevocationOptions, tokens::AuthenticationOptions},
     policies::{LoadedPolicies, PolicyOptions},
-    receive::{ReceiveLimits, uploads::UploadOptions},
     respond::expose::ExposeOptions,
-    router::cors::{Cors, Csrf},
-    router::dev_diagnostics::DevDiagnostics,
     router::static_responses::StaticResponses,
     schema::{access::UpgradeAccess, state::SchemaState},
-    shared::memory,
-    shared::observe_options::ObserveOptions,
-    shared::shared_state::store_options,
+    shared::{memory, observe_options::ObserveOptions, shared_state::store_options},
     subscribe::options::SubscriptionOptions,
     usage::UsageOptions,
 };
@@ -119,7 +118,7 @@ pub struct GatewayOptions {
     pub registered_max: usize,
     /// The operation GraphiQL starts with.
     pub graphiql_query: Option<String>,
-    /// What GraphiQL says about composition; served at [`crate::router::dev_diagnostics::PATH`] unless `None`.
+    /// What GraphiQL says about composition; served at [`ogive_edge::dev_diagnostics::PATH`] unless `None`.
     pub dev_diagnostics: Option<DevDiagnostics>,
 }
 
@@ -292,7 +291,7 @@ impl GatewayOptions {
             store: None,
             policies: PolicyOptions::new(config),
             coprocessor: CoprocessorSettings::new(config),
-            challenge: crate::shared::error::challenge(config),
+            challenge: ogive_edge::error::challenge(config),
             caller_required: config.authorization.require_authentication,
             graphiql_needs_caller: {
                 let required = &config.authorization.require_authentication_for;

@@ -6,7 +6,7 @@
 //! | route | [`crate::router`] | whether it is GraphQL, a page, or nothing |
 //! | admit | [`crate::admit`] | whether it gets in: media types, rates, the memory of the process |
 //! | know | [`crate::identify::tokens`] | who asks, by a token or an API key, which may take long |
-//! | receive | [`crate::receive`] | what is asked: one request or a batch, with its files |
+//! | receive | [`ogive_edge::receive`] | what is asked: one request or a batch, with its files |
 //! | document | [`crate::documents`] | which document, where it is known by an id |
 //! | prepare | [`crate::prepare`] | whether it is valid; the normal form, coerced variables |
 //! | rules | [`crate::operation_rules`] | whether a rule refuses it for what it is |
@@ -24,8 +24,18 @@ use std::{future::Future, pin::pin, time::Duration};
 
 use http::{HeaderMap, Request, Response, StatusCode, request::Parts};
 use ogive_base::{Peer, Reservation};
+use ogive_edge::{
+    error::{RequestError, expired, internal, no_memory, unauthenticated},
+    json_value::JsonObject,
+    media::{IncrementalMedia, Media},
+    receive::{
+        GraphqlRequest, Received, RequestBody,
+        growing::Arriving,
+        uploads::{Entry, Uploads},
+    },
+};
 use ogive_plan::{OperationKind, Plan};
-use ogive_server::{ResponseBody, drain_body::read_refused};
+use ogive_server::{ResponseBody, drain_body::read_refused, panic::contained};
 use ogive_telemetry::{Record, spans, stop_span};
 use tracing::Instrument;
 
@@ -33,39 +43,34 @@ use crate::{
     admit::rates::Admitted,
     batch::Batch,
     charge::{OperationCost, OperationEstimate},
-    coprocessor::body::note_break,
-    coprocessor::router::CoprocessorRequest,
-    coprocessor::run::OperationCoprocessor,
+    coprocessor::{body::note_break, router::CoprocessorRequest, run::OperationCoprocessor},
     explain::only_explained,
     gateway::{Gateway, Serving},
     operation::{OperationInput, OperationRun, REQUEST_BYTES},
     pending_cost::PendingCost,
     policies::decisions,
     prepare::Prepared,
-    receive::{
-        GraphqlRequest, Received, RequestBody,
-        growing::Arriving,
-        uploads::{Entry, Uploads},
+    respond::{
+        expose::{Exposed, dry_run},
+        parts::{InParts, may_come_later, only_in_parts, parts_asked, respond_in_parts},
+        refusal::{media_of, refuse, refused},
+        respond_with,
     },
-    respond::expose::{Exposed, dry_run},
-    respond::parts::{InParts, may_come_later, only_in_parts, parts_asked, respond_in_parts},
-    respond::refusal::{media_of, refuse, refused},
-    respond::respond_with,
     router::{Destination, is_for_people, static_response},
     schema::access::UpgradeAccess,
-    shared::context::{Identity, OperationContext, RequestContext},
-    shared::error::{RequestError, expired, internal, no_memory, unauthenticated},
-    shared::failures,
-    shared::json_value::JsonObject,
-    shared::media::{IncrementalMedia, Media},
-    shared::observe::{Answer, Watch},
-    shared::panic::contained,
-    shared::stage_observer::StageEvent,
-    shared::worker::WorkerState,
-    subscribe::SubscriberSlot,
-    subscribe::owner::{Owner, claims_end},
-    subscribe::plan::note_source,
-    subscribe::stream_requests::{StreamRequest, no_stream},
+    shared::{
+        context::{Identity, OperationContext, RequestContext},
+        failures,
+        observe::{Answer, Watch},
+        stage_observer::StageEvent,
+        worker::WorkerState,
+    },
+    subscribe::{
+        SubscriberSlot,
+        owner::{Owner, claims_end},
+        plan::note_source,
+        stream_requests::{StreamRequest, no_stream},
+    },
     usage::UsedOperation,
 };
 
@@ -417,7 +422,12 @@ impl Gateway {
             None => None,
         };
         if let Some(files) = context.uploads() {
-            files.check(&state.supergraph.api, &prepared)?;
+            let operation = &prepared.operation;
+            files.check(
+                &state.supergraph.api,
+                &operation.document,
+                &operation.definition,
+            )?;
         }
         if let Some(hash) = register {
             let text = sent(request, &text);

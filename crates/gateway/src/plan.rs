@@ -10,21 +10,25 @@ use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
 use ogive_base::{BitSet, Reservation, bounded, foreign::MESSAGE_BYTES_MAX};
+use ogive_edge::error::RequestError;
 use ogive_operation::Operation;
 use ogive_planner::Planned;
+use ogive_server::offload::{LIGHT_OPERATION, Offload, PlanPermit, Share};
 
 use crate::{
     prepare::Means,
-    schema::canonical::{Binding, Canonical, canonical},
-    schema::fingerprint::rests_on,
-    schema::operation::{PlannedOperation, PreparedOperation},
-    schema::plan_cache::{PlanSlot, PlanSource, SharedPlan, Tier},
-    schema::state::SchemaState,
-    shared::error::RequestError,
-    shared::observe_options::ObserveOptions,
-    shared::offload::{LIGHT_OPERATION, Offload, PlanPermit, Share},
-    shared::operation_values::{OperationValues, RequestValues},
-    shared::stage::Stage,
+    schema::{
+        canonical::{Binding, Canonical, canonical},
+        fingerprint::rests_on,
+        operation::{PlannedOperation, PreparedOperation},
+        plan_cache::{PlanSlot, PlanSource, SharedPlan, Tier},
+        state::SchemaState,
+    },
+    shared::{
+        observe_options::ObserveOptions,
+        operation_values::{OperationValues, RequestValues},
+        stage::Stage,
+    },
 };
 
 /// Finds or makes the plan of an operation.

@@ -20,6 +20,7 @@ use ogive_config::{
     PolicyServiceOptions as ServiceSection, RedactionRule,
 };
 use ogive_coprocessor::CallMode;
+use ogive_edge::error::RequestError;
 use ogive_identity::{
     Caller,
     digest::Digest,
@@ -27,14 +28,12 @@ use ogive_identity::{
     policy_service::{PolicyService, PolicyServiceOptions},
 };
 use ogive_plan::{Claims, OperationKind, Plan, Requirement};
+use ogive_server::offload::Offload;
 use ogive_telemetry::{Hook, HookOutcome, codes};
 
 use crate::{
     coprocessor::{decide::Question, plugins::LoadedPlugin},
-    shared::{
-        context::OperationContext, error::RequestError, offload::Offload, selectors::is_met,
-        telling::Telling,
-    },
+    shared::{context::OperationContext, selectors::is_met, telling::Telling},
 };
 
 /// After how many seconds clients come back for whom nothing could be decided.

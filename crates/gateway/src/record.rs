@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use http::{Method, Response, request::Parts};
 use ogive_base::Peer;
+use ogive_edge::measured::{code, count, log};
 use ogive_limits::Measured;
 use ogive_server::ResponseBody;
 use ogive_telemetry::{Record, access::Finished};
@@ -12,12 +13,7 @@ use crate::{
     coprocessor::body::note_break,
     gateway::Gateway,
     options::GatewayOptions,
-    shared::{
-        failures,
-        identity::Identity,
-        measured::{code, count, log},
-        operation_values::RequestValues,
-    },
+    shared::{failures, identity::Identity, operation_values::RequestValues},
     subscribe::end::EndLine,
 };
 

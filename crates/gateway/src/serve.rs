@@ -12,6 +12,10 @@ use std::{
 use http::{Response, StatusCode, request::Parts};
 use hyper::body::Incoming;
 use ogive_base::{Peer, Reservation};
+use ogive_edge::{
+    error::{RequestError, no_memory},
+    media::Media,
+};
 use ogive_limits::Measured;
 use ogive_net::TlsError;
 use ogive_server::{Bound, Drained, Refusal, ResponseBody, ServeOptions, Service};
@@ -19,11 +23,7 @@ use ogive_sources::SourceKind;
 use ogive_telemetry::codes;
 
 use crate::{
-    background::certificates::refreshed_source,
-    gateway::Gateway,
-    respond::refusal::refuse,
-    shared::error::{RequestError, no_memory},
-    shared::media::Media,
+    background::certificates::refreshed_source, gateway::Gateway, respond::refusal::refuse,
     shared::worker::WorkerState,
 };
 

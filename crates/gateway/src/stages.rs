@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use ogive_base::MemoryBudget;
+use ogive_edge::client_shares::ClientShares;
+use ogive_server::offload::Offload;
 
 use crate::{
     admit::{Admit, operation::AdmitOperation, overload::Overload, rates::Admission},
@@ -18,12 +20,10 @@ use crate::{
     plan::PlanOperation,
     policies::Policies,
     prepare::Prepare,
-    receive::stage::Receive,
+    receive::Receive,
     respond::Respond,
     schema::state::SchemaState,
-    shared::{
-        client_shares::ClientShares, offload::Offload, shared_state::SharedState, stage::StageLine,
-    },
+    shared::{shared_state::SharedState, stage::StageLine},
 };
 
 /// Parts of the process that stages share; they outlive schemas and configurations.

@@ -34,7 +34,7 @@ pub(crate) fn write(root: &Path, crates: &[Crate]) -> Result<String> {
             texts.entry(text).or_default().push(shown.clone());
         }
     }
-    let assets = root.join("crates/gateway/assets/NOTICE.md");
+    let assets = root.join("crates/edge/assets/NOTICE.md");
     let assets = fs::read_to_string(&assets).with_context(|| assets.display().to_string())?;
     texts
         .entry(assets.trim().to_owned())

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use ogive_config::Url;
-use ogive_gateway::schema::operation::Delivery;
+use ogive_edge::receive::Delivery;
 use ogive_mock::{Data, Options, Server, Service, Settings, Source, Subgraph};
 use serde_json::json;
 

@@ -10,6 +10,7 @@ use ogive_coprocessor::{
     CallMode, ContextEntries,
     entries::{JWT_CLAIMS, OPERATION_KIND, OPERATION_NAME, home},
 };
+use ogive_edge::error::RequestError;
 use ogive_selectors::Selector;
 use ogive_telemetry::codes;
 use serde_json::value::{RawValue, to_raw_value};
@@ -18,7 +19,6 @@ use super::operation_rates::{OperationRate, OperationRates, component};
 use crate::{
     coprocessor::{decide::Question, plugins::LoadedPlugin},
     shared::{
-        error::RequestError,
         operation_values::OperationValues,
         selectors::{Selected, is_met},
         telling::Telling,

@@ -13,15 +13,15 @@ pub(crate) mod subgraph_rates;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ogive_edge::error::RequestError;
+
 use crate::{
     admit::{
         overload::Overload,
         rates::{Admission, Admitted},
     },
     options::GatewayOptions,
-    shared::{
-        context::RequestContext, error::RequestError, operation_values::RequestValues, stage::Stage,
-    },
+    shared::{context::RequestContext, operation_values::RequestValues, stage::Stage},
 };
 
 /// In the extensions of a request that was let in before its body was read.

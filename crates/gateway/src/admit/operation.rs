@@ -11,6 +11,7 @@ use std::{
 use http::HeaderMap;
 use ogive_base::Client;
 use ogive_config::{RateCharge, RateLimitKey};
+use ogive_edge::{error::RequestError, rate_state::RateState};
 use ogive_selectors::Selector;
 use ogive_store::{
     SharedRates, SharedTaken,
@@ -31,9 +32,7 @@ use crate::{
     prepare::Prepared,
     shared::{
         context::OperationContext,
-        error::RequestError,
         operation_values::OperationValues,
-        rate_state::RateState,
         selectors::{Selected, is_met},
         shared_state::SharedState,
         stage::Stage,

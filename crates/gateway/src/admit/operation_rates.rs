@@ -4,12 +4,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ogive_config::{Config, RateCharge, RateLimitRule, StorageWord, SubgraphRateRule};
+use ogive_edge::rate_state::quoted;
 use ogive_selectors::{Condition, Selector};
 use ogive_store::gcra::Quota;
 
-use crate::{
-    admit::log_sample::LogSample, coprocessor::plugins::LoadedPlugin, shared::rate_state::quoted,
-};
+use crate::{admit::log_sample::LogSample, coprocessor::plugins::LoadedPlugin};
 
 /// The rates of one configuration.
 #[derive(Clone, Debug, Default)]

@@ -34,15 +34,13 @@ use std::{
 };
 
 use ogive_config::Config;
+use ogive_edge::error::RequestError;
 use ogive_selectors::Condition;
 use ogive_telemetry::codes;
 
 use crate::{
     admit::latency_sample::LatencySample,
-    shared::{
-        error::RequestError,
-        selectors::{Selected, is_met},
-    },
+    shared::selectors::{Selected, is_met},
 };
 
 /// What part of the limit is kept for all classes but the lowest together at least, as a fraction.

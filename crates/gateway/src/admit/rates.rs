@@ -15,21 +15,21 @@ use std::{
 use http::{HeaderMap, HeaderName, Response};
 use ogive_base::{Client, MemoryBudget, Reservation, memory::CHUNK};
 use ogive_config::{Config, RateLimitKey};
+use ogive_edge::{
+    error::RequestError,
+    measured::{Exceeded, note},
+    rate_state::RateState,
+};
 use ogive_limits::{Limit, Measured};
 use ogive_store::gcra::{Cell, Quota};
 use ogive_telemetry::codes;
 use ogive_transport::first_text;
 
-use crate::{
-    admit::{
-        latency_sample::LatencySample,
-        log_sample::LogSample,
-        overload::Running,
-        rate_keys::{RateKey, RateKeys},
-    },
-    shared::error::RequestError,
-    shared::measured::{Exceeded, note},
-    shared::rate_state::RateState,
+use crate::admit::{
+    latency_sample::LatencySample,
+    log_sample::LogSample,
+    overload::Running,
+    rate_keys::{RateKey, RateKeys},
 };
 
 /// What clients call the rate that has no name.

@@ -12,15 +12,14 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use ogive_config::Config;
+use ogive_edge::health::{asks_readiness, health};
 use ogive_server::operator::OperatorListener;
 use ogive_telemetry::metrics::text;
 use tokio::{sync::Notify, task::LocalSet};
 
 use crate::{
     Gateway, ResponseBody,
-    background::export::Exporter,
-    background::revocation::keep_judging,
-    router::health::{asks_readiness, health},
+    background::{export::Exporter, revocation::keep_judging},
     schema::refine::Refiner,
     usage::report,
 };

@@ -10,6 +10,7 @@ use std::{
     time::Instant,
 };
 
+use ogive_edge::error::{RequestError, unauthenticated};
 use ogive_identity::Caller;
 use ogive_plan::Plan;
 use ogive_telemetry::codes;
@@ -17,13 +18,12 @@ use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{
     gateway::{Gateway, Serving},
-    identify::credential::{Credential, Provider},
-    identify::revocation::{
-        Demands, Revocable, RevocableOperation, RevocationGuard, Revoked, lock,
+    identify::{
+        credential::{Credential, Provider},
+        revocation::{Demands, Revocable, RevocableOperation, RevocationGuard, Revoked, lock},
     },
     operation::OperationRun,
     policies::unanswered,
-    shared::error::{RequestError, unauthenticated},
     shared::telling::Telling,
     subscribe::owner::Owner,
 };

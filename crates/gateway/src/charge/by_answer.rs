@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderValue};
 use ogive_cost::OutputProgram;
+use ogive_edge::error::RequestError;
 use ogive_execute::ExecuteOutput;
 use ogive_operation::Variables;
 use ogive_plan::{OperationKind, OutputCosts};
@@ -17,7 +18,7 @@ use crate::{
         plan_costs::PlanOutputCosts,
         state::SchemaState,
     },
-    shared::{context::OperationContext, error::RequestError, worker::WorkerState},
+    shared::{context::OperationContext, worker::WorkerState},
 };
 
 /// What the fields of an answer cost; `None` if nobody asks.

@@ -6,6 +6,7 @@
 
 use ogive_base::{BitSet, FastMap, FastSet};
 use ogive_cost::{Program, Settings, compile};
+use ogive_edge::error::RequestError;
 use ogive_operation::{FieldNodeId, FieldRef, Operation, SelectionSetId};
 use ogive_plan::{LayoutId, OperationKind, OutSource, Plan, ShapeId, SlotIndex};
 use ogive_telemetry::codes;
@@ -14,10 +15,7 @@ use super::{Charge, PlanLimits, with_numbers};
 use crate::{
     prepare::Prepared,
     schema::{operation::PlannedOperation, plan_costs::PlanCosts, state::SchemaState},
-    shared::{
-        context::OperationContext, cost_transport::RefusedSubgraph, error::RequestError,
-        worker::WorkerState,
-    },
+    shared::{context::OperationContext, cost_transport::RefusedSubgraph, worker::WorkerState},
 };
 
 /// Where a value is.

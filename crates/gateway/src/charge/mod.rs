@@ -11,6 +11,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_base::{bounded, foreign::MESSAGE_BYTES_MAX};
 use ogive_cost::{Estimate, report};
+use ogive_edge::error::RequestError;
 use ogive_telemetry::{Metrics, Telemetry, codes, names::COST_OK};
 
 pub use options::{ChargeOptions, PlanLimits};
@@ -20,11 +21,9 @@ pub(crate) use by_answer::{OperationCost, output_costs};
 use crate::{
     options::GatewayOptions,
     prepare::Prepared,
-    schema::operation::PreparedOperation,
-    schema::state::SchemaState,
+    schema::{operation::PreparedOperation, state::SchemaState},
     shared::{
-        context::OperationContext, error::RequestError, stage::Stage, stage_observer::StageEvent,
-        worker::WorkerState,
+        context::OperationContext, stage::Stage, stage_observer::StageEvent, worker::WorkerState,
     },
 };
 

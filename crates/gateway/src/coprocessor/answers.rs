@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
 use ogive_coprocessor::{Control, CoprocessorError, Message, MessageBody, ReplyBody, Stage};
+use ogive_edge::error::RequestError;
 use ogive_server::ResponseBody;
 
 use super::{
@@ -11,10 +12,7 @@ use super::{
     change::Change,
     run::{CoprocessorRun, OperationCoprocessor},
 };
-use crate::shared::{
-    error::RequestError,
-    open_response::{FirstPart, goes_on},
-};
+use crate::shared::open_response::{FirstPart, goes_on};
 
 impl CoprocessorRun<'_> {
     /// Lets whoever is asked look at a response: all of it, or its head and its first part, if that is there already.

@@ -8,6 +8,7 @@ use ogive_coprocessor::{
     CoprocessorError, ReplyBody,
     headers::{Peer, kept},
 };
+use ogive_edge::{json_value::JsonObject, receive::GraphqlRequest};
 use ogive_failure::ErrorCode;
 use ogive_json::write_string;
 use ogive_script::exchange::Members;
@@ -16,7 +17,6 @@ use ogive_telemetry::Record;
 use serde_json::value::RawValue;
 
 use super::change::Change;
-use crate::{receive::GraphqlRequest, shared::json_value::JsonObject};
 
 /// A request as JSON.
 pub(crate) fn of_request(request: &GraphqlRequest) -> Vec<u8> {

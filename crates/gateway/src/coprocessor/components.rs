@@ -14,6 +14,7 @@ use ogive_coprocessor::{
     CallMode, Control, Message, ReplyBody, Stage,
     headers::{Peer, kept},
 };
+use ogive_edge::error::RequestError;
 use ogive_telemetry::{FailureLine, HookOutcome, Urgency, codes};
 
 use super::{
@@ -23,7 +24,6 @@ use super::{
     plugins::LoadedPlugin,
     run::{CoprocessorRun, OperationCoprocessor},
 };
-use crate::shared::error::RequestError;
 
 impl CoprocessorRun<'_> {
     /// Calls the hook of a component. `None` if it failed and the request goes on all the same.

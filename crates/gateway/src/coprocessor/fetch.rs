@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use ogive_coprocessor::{Control, CoprocessorError, Message, MessageBody, ReplyBody, Stage};
+use ogive_edge::error::RequestError;
 use ogive_execute::Failure;
 use ogive_transport::{FetchAnswer, FetchDecision, FetchHook, FetchRequest, HookFuture};
 
@@ -10,7 +11,6 @@ use super::{
     change::Change,
     run::{CoprocessorRun, OperationCoprocessor},
 };
-use crate::shared::error::RequestError;
 
 impl FetchHook for OperationCoprocessor<'_> {
     fn request<'a>(

@@ -11,6 +11,7 @@ use ogive_coprocessor::{
     ContextSelection, Control, CoprocessorError, Message, MessageContext, Reply, Stage,
     entries::{OF_OPERATION, remove_left_out},
 };
+use ogive_edge::error::{RequestError, no_memory};
 use ogive_script::Scripts;
 use ogive_telemetry::{FailureLine, Hook, HookOutcome, Urgency, codes};
 
@@ -22,7 +23,6 @@ use super::{
     settings::StageSettings,
     values::StageValues,
 };
-use crate::shared::error::{RequestError, no_memory};
 
 /// Who is asked at a stage.
 enum Asked<'a> {

@@ -13,6 +13,7 @@ use ogive_coprocessor::{
     Control, Message, MessageBody, Stage,
     entries::{OPERATION_KIND, OPERATION_NAME, REQUIRED_POLICIES},
 };
+use ogive_edge::{error::RequestError, media::Media};
 use ogive_plan::{OperationKind, apollo};
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
@@ -34,11 +35,11 @@ use crate::{
     prepare::{Means, Prepared, prepare_fairly},
     respond::refusal::refused,
     schema::operation::PlannedOperation,
-    shared::context::{OperationContext, RequestContext},
-    shared::error::RequestError,
-    shared::media::Media,
-    shared::open_response::goes_on,
-    shared::operation_values::OperationValues,
+    shared::{
+        context::{OperationContext, RequestContext},
+        open_response::goes_on,
+        operation_values::OperationValues,
+    },
     subscribe::format::whole,
 };
 
@@ -414,8 +415,9 @@ fn reframed(mut response: Response<ResponseBody>, media: Media) -> Response<Resp
 
 #[cfg(test)]
 mod tests {
+    use ogive_edge::error::{internal, no_memory, queue_full};
+
     use super::*;
-    use crate::shared::error::{internal, no_memory, queue_full};
 
     #[test]
     fn nobody_passes_unseen_for_want_of_room() {

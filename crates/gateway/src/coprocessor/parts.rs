@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use ogive_coprocessor::{Control, CoprocessorError, Message, Stage};
+use ogive_edge::error::RequestError;
 use ogive_script::exchange::Members;
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     change::Change,
     run::{OperationCoprocessor, PART_STAGES},
 };
-use crate::shared::error::RequestError;
 
 /// What becomes of a part.
 pub(crate) enum PartOutcome {

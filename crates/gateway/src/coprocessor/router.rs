@@ -14,6 +14,16 @@ use ogive_coprocessor::{
     ContextEntries, Control, Message, MessageBody, Stage,
     entries::{CLIENT_NAME, CLIENT_VERSION, JWT_CLAIMS},
 };
+use ogive_edge::{
+    error::RequestError,
+    measured::Exceeded,
+    media::Media,
+    receive::{
+        Received, RequestBody,
+        uploads::{self, Uploads},
+        whole_body,
+    },
+};
 use ogive_identity::Caller;
 use ogive_server::{ResponseBody, drain_body::read_refused};
 use ogive_transport::first_text;
@@ -30,17 +40,11 @@ use super::{
 use crate::{
     admit::rates::Admitted,
     gateway::{Gateway, Serving},
-    receive::{
-        Received, RequestBody,
-        uploads::{self, Uploads},
-        whole_body,
-    },
     respond::refusal::refused,
-    shared::context::{Identity, RequestContext},
-    shared::error::RequestError,
-    shared::measured::Exceeded,
-    shared::media::Media,
-    shared::open_response::goes_on,
+    shared::{
+        context::{Identity, RequestContext},
+        open_response::goes_on,
+    },
     subscribe::{SubscriberSlot, owner::ends_at},
 };
 

@@ -11,6 +11,7 @@ use ogive_coprocessor::{
     CallMode, Control, Message, MessageBody, ReplyBody, Stage,
     headers::{Peer, kept},
 };
+use ogive_edge::error::RequestError;
 use ogive_script::{
     Exchange, Hook as ScriptHook, Outcome, ScriptError, Scripts, exchange::Members,
 };
@@ -22,7 +23,6 @@ use super::{
     lent_context::LentContext,
     run::{CoprocessorRun, OperationCoprocessor},
 };
-use crate::shared::error::RequestError;
 
 impl CoprocessorRun<'_> {
     /// Calls what a script has registered for a stage. `None` if that is nothing.

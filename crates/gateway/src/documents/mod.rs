@@ -25,6 +25,7 @@ pub(crate) use ogive_base::encode::{decode_hex, hex};
 use ogive_config::{Config, PersistedMode, StorageWord};
 pub use ogive_documents::form;
 use ogive_documents::{manifest::SHA256_PREFIX, sha256};
+use ogive_edge::{error::RequestError, json_value, receive::GraphqlRequest};
 use ogive_telemetry::codes;
 use serde_json::Value;
 
@@ -33,10 +34,7 @@ pub use manifest::Manifest;
 pub use registered::Registered;
 pub use trusted::Trusted;
 
-use crate::{
-    receive::GraphqlRequest, shared::error::RequestError, shared::json_value,
-    shared::observe::ObserveOptions,
-};
+use crate::shared::observe::ObserveOptions;
 
 /// Largest `extensions.persistedQuery` in bytes.
 const PERSISTED_QUERY_BYTES_MAX: usize = 8 << 10;

@@ -5,6 +5,7 @@ use std::{pin::Pin, sync::Arc, time::Instant};
 
 use http::HeaderMap;
 use ogive_base::Client;
+use ogive_edge::{error::RequestError, receive::GraphqlRequest};
 
 use super::{
     DocumentClient, Registered, Trusted, decode_hex, hex, hive::HiveDocuments, persisted_hash,
@@ -12,8 +13,7 @@ use super::{
 };
 use crate::{
     options::GatewayOptions,
-    receive::GraphqlRequest,
-    shared::{error::RequestError, shared_state::SharedState, stage::Stage},
+    shared::{shared_state::SharedState, stage::Stage},
 };
 
 /// Looks a document up.

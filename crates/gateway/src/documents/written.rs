@@ -12,9 +12,9 @@ use std::{
 };
 
 use ogive_base::{ShareLimits, Shortage};
+use ogive_edge::client_shares::{ClientShare, ClientShares};
 
 use super::SharedDocumentOptions;
-use crate::shared::client_shares::{ClientShare, ClientShares};
 
 /// A document counts as so many bytes at least: its key, and what is kept of it here.
 const DOCUMENT_LEAST: usize = 1 << 10;

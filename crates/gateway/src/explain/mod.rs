@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use ogive_base::Peer;
+use ogive_edge::{error::RequestError, receive::GraphqlRequest};
 use ogive_json::write_string;
 use ogive_plan::OperationKind;
 use ogive_server::ResponseBody;
@@ -22,11 +23,7 @@ use crate::{
     gateway::{Gateway, Serving},
     identify::explain_token,
     prepare::Prepared,
-    receive::GraphqlRequest,
-    shared::{
-        context::OperationContext, error::RequestError, stage_observer::StageObserver,
-        worker::WorkerState,
-    },
+    shared::{context::OperationContext, stage_observer::StageObserver, worker::WorkerState},
     subscribe::check_subscribable,
 };
 use recorder::{HOOKS, Recorder, WHO_ASKS};

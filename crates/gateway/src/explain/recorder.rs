@@ -7,6 +7,7 @@ use std::{
 };
 
 use http::{StatusCode, header, response};
+use ogive_edge::receive::GraphqlRequest;
 use ogive_execute::FetchTrace;
 use ogive_operation::describe;
 use ogive_plan::Plan;
@@ -18,10 +19,7 @@ use crate::{
     gateway::Serving,
     identify::{explain_token::CallerFacts, tokens::Authentication},
     prepare::Prepared,
-    receive::GraphqlRequest,
-    schema::brokers::brokers_text,
-    schema::operation::PlannedOperation,
-    schema::state::SchemaState,
+    schema::{brokers::brokers_text, operation::PlannedOperation, state::SchemaState},
     shared::stage_observer::{StageEvent, StageObserver},
 };
 

@@ -3,10 +3,12 @@
 
 use std::{pin::pin, sync::Arc};
 
+use ogive_server::offload::Offload;
+
 use crate::{
-    identify::tokens::Authentication, options::GatewayOptions, shared::context::RequestContext,
-    shared::identity::Identity, shared::offload::Offload, shared::stage::Stage,
-    shared::telling::Telling,
+    identify::tokens::Authentication,
+    options::GatewayOptions,
+    shared::{context::RequestContext, identity::Identity, stage::Stage, telling::Telling},
 };
 
 /// Finds out who asks, by a token, an API key or a certificate.

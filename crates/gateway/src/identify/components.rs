@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::{HeaderMap, request::Parts};
 use ogive_component::{CallError, Decision, Exchange, Plugin, Verdict};
 use ogive_coprocessor::CallMode;
+use ogive_edge::error::RequestError;
 use ogive_identity::{Caller, TokenError, claims};
 use ogive_telemetry::codes;
 
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     coprocessor::{decide::Question, plugins::LoadedPlugin},
-    shared::{error::RequestError, telling::Telling},
+    shared::telling::Telling,
     subscribe::owner::kept_apart,
 };
 

@@ -6,14 +6,15 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, request::Parts};
+use ogive_edge::error::RequestError;
 use ogive_identity::{
     Caller,
     digest::{Digest, digest_of},
 };
-use ogive_server::ClientCertificate;
+use ogive_server::{ClientCertificate, offload::Offload};
 
 use super::{kept_head::KeptHead, tokens::Authentication};
-use crate::shared::{context::Identity, error::RequestError, offload::Offload};
+use crate::shared::context::Identity;
 
 /// What a client has brought. Never shown.
 pub(crate) struct Credential {

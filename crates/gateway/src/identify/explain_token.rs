@@ -9,18 +9,18 @@ use std::{fmt::Write, sync::Arc};
 use http::{HeaderMap, Request, request::Parts};
 use ogive_base::Peer;
 use ogive_config::Config;
+use ogive_edge::error::RequestError;
 use ogive_identity::{
     Authenticator, Caller, TokenError, authenticator::SignatureCheck, base64url, key_source::now,
     token_introspection::is_jwt,
 };
+use ogive_server::offload::Offload;
 use serde_json::{Map, Value};
 
 use crate::{
     gateway::Serving,
     identify::tokens::{Authentication, AuthenticationOptions},
-    shared::error::RequestError,
     shared::identity::Identity,
-    shared::offload::Offload,
 };
 
 /// What a request has brought to say who asks, and what the stage has found.

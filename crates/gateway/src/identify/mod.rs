@@ -7,7 +7,6 @@ pub(crate) mod components;
 pub(crate) mod credential;
 pub mod explain_token;
 pub(crate) mod kept_head;
-pub mod proxies;
 pub(crate) mod revocation;
 pub mod revocation_options;
 pub mod tokens;
@@ -16,11 +15,12 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use ogive_base::Peer;
+use ogive_edge::header::take;
 
 use crate::{
     identify::tokens::AuthenticationOptions,
     options::GatewayOptions,
-    shared::{header::take, identity::Identity, stage::Stage},
+    shared::{identity::Identity, stage::Stage},
 };
 
 /// Finds out who asks, as far as the head of a request says it, before anything else sees the headers.

@@ -20,11 +20,11 @@ use std::{
 };
 
 use ogive_base::FastMap;
+use ogive_edge::error::RequestError;
 use ogive_identity::Caller;
 use ogive_plan::{Granted, Plan};
 
 use super::credential::Credential;
-use crate::shared::error::RequestError;
 
 /// Something that goes on behind its request, and can be ended.
 pub(crate) trait Revocable: Send + Sync {

@@ -14,6 +14,9 @@ use ogive_config::{
     IntrospectionOptions as IntrospectionSection, JwksOptions, JwtOptions, KeySetUrl, OnTokenError,
     TokenAlgorithm, TokenSourceRule, WhenKeysMissing,
 };
+use ogive_edge::error::{
+    CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_CERTIFICATE, RequestError, challenge,
+};
 use ogive_identity::{
     Algorithm, AlgorithmSet, Authenticator, AuthenticatorOptions, Caller, CallerOptions,
     Credentials, KeyOrigin, KeySetOptions, KeySourceOptions, TokenError, TokenSource,
@@ -24,18 +27,10 @@ use ogive_identity::{
     token_introspection::{IntrospectionOptions, TokenIntrospection, is_jwt},
 };
 
-use ogive_server::ClientCertificate;
+use ogive_server::{ClientCertificate, offload::Offload};
 
 use super::caller_options::caller_options;
-use crate::{
-    coprocessor::plugins::LoadedPlugin,
-    policies::headers,
-    shared::{
-        context::Identity,
-        error::{CHALLENGE, CHALLENGE_API_KEY, CHALLENGE_CERTIFICATE, RequestError, challenge},
-        offload::Offload,
-    },
-};
+use crate::{coprocessor::plugins::LoadedPlugin, policies::headers, shared::context::Identity};
 
 /// After how many seconds clients come back whose token could not be judged.
 const RETRY_SECONDS: u64 = 1;

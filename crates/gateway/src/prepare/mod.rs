@@ -1,4 +1,4 @@
-//! Stop 2 of 5: prepare. Comes from [`receive`](crate::receive), goes to [`plan`](crate::plan).
+//! Stop 2 of 5: prepare. Comes from [`receive`](ogive_edge::receive), goes to [`plan`](crate::plan).
 //!
 //! A request becomes a valid operation in normal form with coerced variables. A document that was seen before is
 //! found by its text and costs one look-up; any other is parsed, validated and normalised.
@@ -9,21 +9,25 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use ogive_base::{Reservation, SourceId, bounded_name};
+use ogive_edge::{
+    error::{RequestError, no_subscriptions, queue_full},
+    receive::{Delivery, GraphqlRequest},
+};
 use ogive_json::{Tree, tree};
 use ogive_operation::{
     FieldRef, NormaliseLimits, Variables, coerce_variables, normalise, validate,
 };
 use ogive_schema::OperationKind;
+use ogive_server::offload::{LIGHT_BODY, LIGHT_DOCUMENT, Offload, PlanPermit, QueueFull, Share};
 use ogive_syntax::{Document, ast::OperationDefinition, parse};
 use ogive_telemetry::codes;
 
 use crate::{
-    receive::GraphqlRequest,
-    schema::labels::labels_of,
-    schema::operation::{Delivery, PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
-    schema::state::SchemaState,
-    shared::error::{RequestError, no_subscriptions, queue_full},
-    shared::offload::{LIGHT_BODY, LIGHT_DOCUMENT, Offload, PlanPermit, QueueFull, Share},
+    schema::{
+        labels::labels_of,
+        operation::{PreparedOperation, TREE_BYTES_PER_TEXT_BYTE},
+        state::SchemaState,
+    },
     shared::stage::Stage,
 };
 

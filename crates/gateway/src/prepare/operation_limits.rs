@@ -6,18 +6,17 @@
 
 use ogive_base::BitSet;
 use ogive_config::LimitOptions;
+use ogive_edge::{
+    error::RequestError,
+    json_value::JsonObject,
+    measured::{Exceeded, log, note},
+};
 use ogive_failure::ErrorCode;
 use ogive_limits::{Limit, Measured, WarnOnly};
 use ogive_operation::{FieldRef, Operation};
 use ogive_schema::Schema;
 use ogive_syntax::Document;
 use ogive_telemetry::codes;
-
-use crate::{
-    shared::error::RequestError,
-    shared::json_value::JsonObject,
-    shared::measured::{Exceeded, log, note},
-};
 
 /// Limits on one operation; `None` is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -4,7 +4,6 @@
 //! The executor's output program has written the data already; what is left is the frame: status, media type and
 //! body. A response with errors in single fields is still 200, because the request was executed.
 
-pub(crate) mod error_rules;
 pub mod expose;
 pub(crate) mod parts;
 pub(crate) mod refusal;
@@ -13,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use ogive_edge::media::Media;
 use ogive_execute::ExecuteOutput;
 use ogive_server::ResponseBody;
 use ogive_telemetry::{spans, stop_span};
@@ -22,12 +22,8 @@ use crate::{
     admit::latency_sample::LatencySample,
     options::GatewayOptions,
     respond::expose::{add_extensions, plan_extension},
-    schema::operation::PlannedOperation,
-    schema::state::SchemaState,
-    shared::context::OperationContext,
-    shared::media::Media,
-    shared::stage::Stage,
-    shared::stage_observer::StageObserver,
+    schema::{operation::PlannedOperation, state::SchemaState},
+    shared::{context::OperationContext, stage::Stage, stage_observer::StageObserver},
     subscribe::format::whole,
 };
 

@@ -20,6 +20,11 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
 use ogive_base::{Client, Reservation};
+use ogive_edge::{
+    error::RequestError,
+    error_rules::ErrorRewrites,
+    media::{IncrementalMedia, Media, PartFraming, StreamMedia, event_form, incremental_media},
+};
 use ogive_execute::incremental::{
     CompletedGroup, GroupData, GroupValues, IncrementalForm, IncrementalOutput, Payload,
     PendingGroup,
@@ -29,9 +34,10 @@ use ogive_plan::Claims;
 use ogive_schema::Schema;
 use ogive_server::{
     ResponseBody,
+    panic::contained,
     parts::{PartReceiver, PartSender, channel},
 };
-use ogive_stream::{multipart, sse};
+use ogive_stream::sse;
 use ogive_telemetry::Telemetry;
 use ogive_transport::FetchAdmission;
 
@@ -50,28 +56,21 @@ use crate::{
     options::GatewayOptions,
     pending_cost::PendingCost,
     prepare::Prepared,
-    respond::error_rules::ErrorRewrites,
     respond::{add_headers, respond_with},
-    schema::operation::{PlannedOperation, PreparedOperation},
-    schema::state::SchemaState,
-    shared::context::OperationContext,
-    shared::cost_transport::RefusedSubgraph,
-    shared::error::RequestError,
-    shared::failures,
-    shared::media::{
-        IncrementalMedia, Media, PartFraming, StreamMedia, event_form, incremental_media,
+    schema::{
+        operation::{PlannedOperation, PreparedOperation},
+        state::SchemaState,
     },
-    shared::open_response::FirstPart,
-    shared::panic::contained,
-    shared::stage_observer::StageEvent,
-    shared::worker::WorkerState,
-    subscribe::SubscriberSlot,
-    subscribe::end::{EndLine, EndLog, ending},
-    subscribe::format::errors_of,
+    shared::{
+        context::OperationContext, cost_transport::RefusedSubgraph, failures,
+        open_response::FirstPart, stage_observer::StageEvent, worker::WorkerState,
+    },
+    subscribe::{
+        SubscriberSlot,
+        end::{EndLine, EndLog, ending},
+        format::errors_of,
+    },
 };
-
-/// The boundary between parts: what Apollo's gateways use, and what clients take where none is named.
-const BOUNDARY: &str = "-";
 
 /// So many bytes of parts are made ahead of the client. Beyond that the execution waits for it; a larger part waits alone.
 const AHEAD_BYTES_MAX: usize = 1 << 20;
@@ -570,36 +569,6 @@ fn last_payload(
         }
     }
     last
-}
-
-impl PartFraming {
-    /// One part.
-    fn framed(self, json: &[u8]) -> Vec<u8> {
-        let mut part = Vec::new();
-        self.write(&mut part, json);
-        part
-    }
-    fn start(self) -> Vec<u8> {
-        let mut out = Vec::new();
-        if self == PartFraming::Multipart {
-            multipart::write_start(&mut out, BOUNDARY);
-        }
-        out
-    }
-    fn write(self, out: &mut Vec<u8>, json: &[u8]) {
-        match self {
-            PartFraming::Multipart => multipart::write_part(out, BOUNDARY, json),
-            PartFraming::EventStream => sse::write_next(out, json),
-            PartFraming::Message => out.extend_from_slice(json),
-        }
-    }
-    fn end(self, out: &mut Vec<u8>) {
-        match self {
-            PartFraming::Multipart => multipart::write_end(out),
-            PartFraming::EventStream => out.extend_from_slice(sse::COMPLETE),
-            PartFraming::Message => {}
-        }
-    }
 }
 
 fn framed(

@@ -2,17 +2,19 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use ogive_edge::{
+    error::RequestError,
+    error_rules::ErrorRewrites,
+    media::{Accept, Media, accept},
+};
 use ogive_server::ResponseBody;
 use ogive_telemetry::{spans, stop_span};
 
 use crate::{
     gateway::Gateway,
     options::GatewayOptions,
-    respond::{error_rules::ErrorRewrites, framed},
-    shared::context::RequestContext,
-    shared::error::RequestError,
-    shared::failures,
-    shared::media::{Accept, Media, accept},
+    respond::framed,
+    shared::{context::RequestContext, failures},
 };
 
 impl Gateway {

@@ -1,26 +1,22 @@
 //! What a path leads to: the GraphQL endpoint, pages for people, health.
 
-pub mod cors;
-pub mod dev_diagnostics;
-pub(crate) mod graphiql;
-pub(crate) mod health;
 pub mod static_responses;
 
 use std::sync::atomic::Ordering;
 
 use http::{HeaderName, Method, Response, StatusCode, request::Parts};
 use ogive_base::Client;
+use ogive_edge::{
+    cors::Cors,
+    dev_diagnostics,
+    error::RequestError,
+    graphiql,
+    health::{asks_readiness, health},
+    media::{Accept, accept, asks_for_websocket},
+};
 use ogive_telemetry::codes;
 
-use cors::Cors;
-use health::{asks_readiness, health};
-
-use crate::{
-    gateway::Gateway,
-    options::GatewayOptions,
-    shared::error::RequestError,
-    shared::media::{Accept, accept, asks_for_websocket},
-};
+use crate::{gateway::Gateway, options::GatewayOptions};
 use ogive_server::ResponseBody;
 
 /// Who answers a request.

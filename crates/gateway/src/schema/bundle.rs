@@ -6,15 +6,17 @@
 use std::sync::{Arc, OnceLock};
 
 use ogive_base::FastMap;
+use ogive_edge::error::RequestError;
 use ogive_plan::{Bundle, BundledPlan};
 
 use crate::{
     prepare::prepare_operation,
-    schema::canonical::canonical,
-    schema::fingerprint::{Part, renumbered, rests_on},
-    schema::plan_cache::{SharedPlan, Tier},
-    schema::state::SchemaState,
-    shared::error::RequestError,
+    schema::{
+        canonical::canonical,
+        fingerprint::{Part, renumbered, rests_on},
+        plan_cache::{SharedPlan, Tier},
+        state::SchemaState,
+    },
 };
 
 /// Collects plans.

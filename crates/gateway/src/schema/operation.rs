@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwapOption;
 use ogive_base::BitSet;
 use ogive_cost::Program;
+use ogive_edge::receive::Delivery;
 use ogive_operation::Operation;
 use ogive_plan::Plan;
 use ogive_syntax::{Document, ast::OperationDefinition};
@@ -17,16 +18,6 @@ use crate::{
     schema::plan_costs::{PlanCosts, PlanOutputCosts},
     schema::split_fetch::SplitFetch,
 };
-
-/// How an operation is answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Delivery {
-    /// As a whole, whatever it defers.
-    #[default]
-    Whole,
-    /// In parts: what it defers may come later, which is another operation to all who plan it.
-    InParts,
-}
 
 /// A valid operation, and its plan once there is one.
 #[derive(Debug)]

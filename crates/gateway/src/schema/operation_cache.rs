@@ -13,10 +13,12 @@ use std::{
 
 use quick_cache::{Equivalent, Weighter, sync::Cache};
 
-use crate::{
-    schema::cache_limits::{CacheLimits, SchemaCache},
-    schema::doorkeeper::Doorkeeper,
-    schema::operation::{Delivery, PreparedOperation},
+use ogive_edge::receive::Delivery;
+
+use crate::schema::{
+    cache_limits::{CacheLimits, SchemaCache},
+    doorkeeper::Doorkeeper,
+    operation::PreparedOperation,
 };
 
 /// The cache of one schema.

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ogive_config::{BatchingWord, Config, IntrospectionWord, PlanProfile};
+use ogive_edge::{error_rules::ErrorRewrites, receive::ReceiveLimits};
 use ogive_execute::{ErrorRules, ExecuteLimits, ExecuteOptions, NamedSubgraphs};
 use ogive_federation::Supergraph;
 use ogive_limits::{Limit, Measured};
@@ -14,8 +15,6 @@ use ogive_transport::{Endpoint, Traffic};
 use crate::{
     authorize::EnforceOptions,
     prepare::operation_limits::{OperationLimits, tokens},
-    receive::ReceiveLimits,
-    respond::error_rules::ErrorRewrites,
     schema::endpoints::reuse,
     shared::memory,
 };

@@ -11,6 +11,11 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, request::Parts};
 use ogive_base::{Client, Reservation};
+use ogive_edge::{
+    error_rules::ErrorRewrites,
+    measured::{Exceeded, count},
+    receive::uploads::Entry,
+};
 use ogive_execute::Transport;
 use ogive_identity::Caller;
 use ogive_plan::Claims;
@@ -21,12 +26,11 @@ use ogive_transport::CallerContext;
 pub(crate) use crate::shared::identity::Identity;
 use crate::{
     coprocessor::run::{CoprocessorRun, OperationCoprocessor},
-    receive::uploads::Entry,
-    respond::error_rules::ErrorRewrites,
-    shared::cost_transport::{CostTransport, RefusedSubgraph},
-    shared::measured::{Exceeded, count},
-    shared::stage_observer::{StageEvent, StageObserver},
-    shared::worker::WorkerState,
+    shared::{
+        cost_transport::{CostTransport, RefusedSubgraph},
+        stage_observer::{StageEvent, StageObserver},
+        worker::WorkerState,
+    },
 };
 
 /// One HTTP request: kept by the outermost function of the pipeline, and lent to all others.

@@ -4,12 +4,13 @@
 //! it to the request: subgraph, operation, ids.
 
 use http::StatusCode;
+use ogive_edge::error::RequestError;
 use ogive_execute::FailureReport;
 use ogive_failure::{ErrorCode, codes};
 use ogive_telemetry::{FailureLine, Record, Telemetry, Urgency, failures::urgency};
 use ogive_transport::Reporter;
 
-use crate::{shared::error::RequestError, shared::stage_observer::StageObserver};
+use crate::shared::stage_observer::StageObserver;
 
 /// Tells what goes wrong while one operation is executed.
 pub(crate) struct Telling<'a> {

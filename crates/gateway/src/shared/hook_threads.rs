@@ -9,9 +9,8 @@ use std::{
 };
 
 use ogive_base::Client;
+use ogive_server::offload::Offload;
 use tokio::sync::Semaphore;
-
-use super::offload::Offload;
 
 /// Threads for one component, or for the scripts of one configuration. They are started when they are needed.
 #[derive(Debug)]

@@ -4,9 +4,8 @@ use std::{borrow::Cow, sync::Arc};
 
 use http::HeaderValue;
 use ogive_base::{Client, Peer};
+use ogive_edge::error::{RequestError, unauthenticated};
 use ogive_identity::Caller;
-
-use crate::shared::error::{RequestError, unauthenticated};
 
 /// Who asks: what the identify stage has found, for all others.
 #[derive(Clone, Debug)]

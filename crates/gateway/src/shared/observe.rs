@@ -13,6 +13,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use ogive_base::bounded_name;
 use ogive_config::{Config, LogFormat};
+use ogive_edge::error::RequestError;
 use ogive_execute::FailureReport;
 use ogive_failure::{ErrorCode, codes};
 use ogive_selectors::Selector;
@@ -31,7 +32,6 @@ use crate::coprocessor::values::entry_of;
 pub use crate::shared::observe_options::ObserveOptions;
 use crate::shared::{
     context::OperationContext,
-    error::RequestError,
     operation_values::RequestValues,
     stage_observer::{StageEvent, StageObserver},
 };

@@ -8,13 +8,13 @@
 //! and is shown from then on.
 
 use http::request::Parts;
+use ogive_edge::receive::GraphqlRequest;
 use ogive_execute::{ExecuteOutput, FailureReport, incremental::IncrementalOutput};
 use ogive_telemetry::{HookCall, Record};
 use ogive_transport::{Endpoint, Observer};
 
 use crate::{
     prepare::Prepared,
-    receive::GraphqlRequest,
     schema::{operation::PlannedOperation, plan_cache::PlanSource, state::SchemaState},
     shared::identity::Identity,
 };

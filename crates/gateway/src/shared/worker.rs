@@ -19,12 +19,10 @@ use ogive_base::{MemoryBudget, MemoryShare, Reservation};
 use ogive_cost::Scratch;
 use ogive_execute::{ExecuteInput, ExecuteOutput};
 use ogive_plan::{Granted, OperationKind, Plan};
+use ogive_server::offload::Share;
 use ogive_transport::{Callbacks, Client, Coalescer, Personal, RequestTransport, SharingScope};
 
-use crate::shared::{
-    offload::Share,
-    stage_observer::{StageEvent, StageObserver},
-};
+use crate::shared::stage_observer::{StageEvent, StageObserver};
 
 /// What equal requests share.
 #[derive(Clone)]

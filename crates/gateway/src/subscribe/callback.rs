@@ -6,16 +6,18 @@
 //! is not understood, 404 for a subscription that is over.
 
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use ogive_edge::{
+    media::Media,
+    receive::{RequestBody, growing::Arriving},
+};
 use ogive_server::{ResponseBody, drain_body::read_refused};
 use ogive_stream::callback::{HEADER, VERSION};
 use ogive_transport::CallbackAnswer;
 
 use crate::{
     gateway::{Gateway, Serving},
-    receive::{RequestBody, growing::Arriving},
     respond::refusal::refuse,
     shared::context::RequestContext,
-    shared::media::Media,
     subscribe::whole_body::read_whole,
 };
 

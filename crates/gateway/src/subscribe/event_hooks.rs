@@ -6,14 +6,16 @@
 
 use std::{future::poll_fn, sync::Arc};
 
+use ogive_edge::error::RequestError;
 use tokio::sync::mpsc;
 
 use crate::{
     coprocessor::{kept::KeptRun, parts::PartOutcome},
-    shared::error::RequestError,
     shared::failures,
-    subscribe::hooked::EventHook,
-    subscribe::queue::{EventQueue, StreamEnd, StreamStep},
+    subscribe::{
+        hooked::EventHook,
+        queue::{EventQueue, StreamEnd, StreamStep},
+    },
 };
 
 /// Lets the events of a subscription be looked at from now on.

@@ -10,14 +10,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use ogive_edge::media::StreamMedia;
 use ogive_server::events::{Events, PartFraming};
 use ogive_stream::{multipart, sse};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::{
-    shared::media::StreamMedia,
-    subscribe::queue::{StreamEnd, StreamStep, framed},
-    subscribe::sources::Subscriber,
+use crate::subscribe::{
+    queue::{StreamEnd, StreamStep, framed},
+    sources::Subscriber,
 };
 
 /// The body of an answer that is a stream.

@@ -7,12 +7,10 @@ use std::{
     task::{Context, Poll},
 };
 
+use ogive_edge::error::internal;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{
-    shared::error::internal,
-    subscribe::queue::{EventQueue, StreamEnd, StreamStep},
-};
+use crate::subscribe::queue::{EventQueue, StreamEnd, StreamStep};
 
 /// The events of a queue behind whoever looks at them. Dropping it gives up what is under way.
 pub(crate) struct HookedEvents {

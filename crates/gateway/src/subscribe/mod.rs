@@ -33,6 +33,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::{HeaderName, HeaderValue, Response, header};
 use ogive_base::Shortage;
 use ogive_coprocessor::Stage;
+use ogive_edge::{
+    client_shares,
+    error::{RequestError, no_subscriptions},
+    media::{Media, StreamMedia, stream_media},
+};
 use ogive_execute::incremental::IncrementalForm;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
@@ -45,18 +50,17 @@ use crate::{
     operation::OperationRun,
     prepare::Prepared,
     schema::operation::PlannedOperation,
-    shared::client_shares,
-    shared::error::{RequestError, no_subscriptions},
-    shared::media::{Media, StreamMedia, stream_media},
     shared::open_response::OpenSubscription,
-    subscribe::end::{EndLine, EndLog, ending},
-    subscribe::event_hooks::look_at_events,
-    subscribe::format::EventBody,
-    subscribe::owner::{Opener, expires_after, kept_apart},
-    subscribe::plan::SourcePlan,
-    subscribe::rates::EventRates,
-    subscribe::run::SourceInput,
-    subscribe::sources::Subscriber,
+    subscribe::{
+        end::{EndLine, EndLog, ending},
+        event_hooks::look_at_events,
+        format::EventBody,
+        owner::{Opener, expires_after, kept_apart},
+        plan::SourcePlan,
+        rates::EventRates,
+        run::SourceInput,
+        sources::Subscriber,
+    },
 };
 
 /// In the extensions of a request of which whoever made it wants the events themselves: operations over WebSockets.

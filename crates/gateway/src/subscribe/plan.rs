@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use ogive_edge::{json_value::JsonObject, receive::GraphqlRequest};
 use ogive_execute::{ExecuteInput, ExecuteOutput, SubgraphRequest, source_request};
 use ogive_plan::{Fetch, Granted, OperationKind, Plan};
 use ogive_telemetry::Telemetry;
@@ -22,16 +23,17 @@ use crate::{
     execution::BoundOperation,
     gateway::{Gateway, Serving},
     prepare::Prepared,
-    receive::GraphqlRequest,
-    schema::operation::PlannedOperation,
-    schema::state::SchemaState,
-    shared::context::OperationContext,
-    shared::json_value::JsonObject,
-    shared::operation_values::{OperationCaller, OperationValues},
-    shared::worker::WorkerState,
-    subscribe::owner::Opener,
-    subscribe::rates::{EventRates, look_alike},
-    subscribe::sources::SourceKey,
+    schema::{operation::PlannedOperation, state::SchemaState},
+    shared::{
+        context::OperationContext,
+        operation_values::{OperationCaller, OperationValues},
+        worker::WorkerState,
+    },
+    subscribe::{
+        owner::Opener,
+        rates::{EventRates, look_alike},
+        sources::SourceKey,
+    },
 };
 
 /// A subscription under one schema.

@@ -15,14 +15,12 @@ use std::{
 };
 
 use bytes::Bytes;
+use ogive_edge::{error::RequestError, error_rules::ErrorRewrites, media::StreamMedia};
 use ogive_server::events::{PartFraming, chunk};
 use ogive_stream::{Protocol, SharedFrame, multipart, server_message::ServerMessage, sse};
 use ogive_telemetry::codes;
 
-use crate::{
-    respond::error_rules::ErrorRewrites, respond::expose::add_extensions,
-    shared::error::RequestError, shared::media::StreamMedia, subscribe::options::QueueLimits,
-};
+use crate::{respond::expose::add_extensions, subscribe::options::QueueLimits};
 
 /// A response to one event.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use ogive_edge::error::no_memory;
 use ogive_execute::{
     ErrorRules, Event, EventStream, Failure, FailureReport, SubgraphRequest, SubgraphResponse,
     Transport, TransportFuture, answer_event, execute_event, no_events,
@@ -32,17 +33,20 @@ use crate::{
     admit::operation::RateSources,
     execution::Execution,
     gateway::Gateway,
-    shared::error::no_memory,
-    shared::failures::Telling,
-    shared::observe::{Answer, Watch},
-    shared::operation_values::OperationCaller,
-    shared::stage_observer::{StageEvent, StageObserver},
-    shared::worker::WorkerState,
-    subscribe::owner::Opener,
-    subscribe::plan::SourcePlan,
-    subscribe::queue::StreamEnd,
-    subscribe::source_memory::SourceReservation,
-    subscribe::sources::{EndState, RunningSource},
+    shared::{
+        failures::Telling,
+        observe::{Answer, Watch},
+        operation_values::OperationCaller,
+        stage_observer::{StageEvent, StageObserver},
+        worker::WorkerState,
+    },
+    subscribe::{
+        owner::Opener,
+        plan::SourcePlan,
+        queue::StreamEnd,
+        source_memory::SourceReservation,
+        sources::{EndState, RunningSource},
+    },
 };
 
 /// What a source works with.

@@ -12,15 +12,18 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request::Parts};
 use http_body_util::Full;
+use ogive_edge::error::RequestError;
 use ogive_execute::incremental::IncrementalForm;
 use ogive_identity::Caller;
 use ogive_server::{ClientCertificate, ResponseBody, parts::PartStream};
 use serde_json::{Map, Value};
 
 use crate::{
-    gateway::Gateway, identify::credential::Credential, schema::access::UpgradeAccess,
-    shared::context::Identity, shared::error::RequestError, shared::worker::WorkerState,
-    subscribe::SubscriberSlot, subscribe::owner::expires_after, subscribe::sources::Subscriber,
+    gateway::Gateway,
+    identify::credential::Credential,
+    schema::access::UpgradeAccess,
+    shared::{context::Identity, worker::WorkerState},
+    subscribe::{SubscriberSlot, owner::expires_after, sources::Subscriber},
 };
 
 /// Who sends operations, and what the head of each of them is.

@@ -19,6 +19,11 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::HeaderMap;
 use ogive_base::FastMap;
+use ogive_edge::{
+    client_shares::{ClientShare, ClientShares},
+    error::{RequestError, internal},
+    error_rules::ErrorRewrites,
+};
 use ogive_identity::Caller;
 use ogive_plan::Granted;
 use tokio::{
@@ -30,9 +35,6 @@ use crate::identify::{
     credential::Credential,
     revocation::{Revocable, RevocationGuard, Revoked},
 };
-use crate::respond::error_rules::ErrorRewrites;
-use crate::shared::client_shares::{ClientShare, ClientShares};
-use crate::shared::error::{RequestError, internal};
 pub use crate::subscribe::counts::SubscriptionCounts;
 use crate::subscribe::{
     counts::{CountsBySubgraph, SubgraphCounts},

@@ -13,6 +13,11 @@ use http::{
 };
 use http_body_util::Full;
 use ogive_base::encode::decode_form;
+use ogive_edge::{
+    error::{RequestError, internal, no_subscriptions},
+    media::{Media, StreamMedia, message_form, stream_media},
+    receive::RequestBody,
+};
 use ogive_server::{ResponseBody, drain_body::read_refused, parts::PartStream};
 use ogive_stream::session::ID_BYTES_MAX;
 use ogive_telemetry::codes;
@@ -24,11 +29,8 @@ use crate::{
     admit::AdmittedSlot,
     gateway::{Gateway, Serving},
     options::GatewayOptions,
-    receive::RequestBody,
     respond::refusal::refused,
     shared::context::RequestContext,
-    shared::error::{RequestError, internal, no_subscriptions},
-    shared::media::{Media, StreamMedia, message_form, stream_media},
     subscribe::{
         STREAM_HEADERS, SubscriberSlot,
         options::{SingleConnectionOptions, SubscriptionOptions},

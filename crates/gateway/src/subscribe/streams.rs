@@ -17,22 +17,20 @@ use std::{
 use bytes::Bytes;
 use futures_core::Stream;
 use ogive_base::{FastMap, Reservation, ShareLimits, Shortage};
+use ogive_edge::{
+    client_shares::{ClientShare, ClientShares},
+    error::internal,
+};
 use ogive_stream::{session::ID_BYTES_MAX, sse};
 use tokio::{
     sync::{Notify, mpsc::Receiver},
     time::{Instant, Sleep, sleep},
 };
 
-use crate::{
-    shared::{
-        client_shares::{ClientShare, ClientShares},
-        error::internal,
-    },
-    subscribe::{
-        owner::Owner,
-        queue::{StreamEnd, StreamStep},
-        sources::{Sources, Subscriber},
-    },
+use crate::subscribe::{
+    owner::Owner,
+    queue::{StreamEnd, StreamStep},
+    sources::{Sources, Subscriber},
 };
 
 /// All streams of the process, by their tokens.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version, header, request::Parts,
 };
+use ogive_edge::{client_shares, error::RequestError, media::message_form};
 use ogive_server::{ClientCertificate, ResponseBody, Upgrade};
 use ogive_stream::{
     Protocol,
@@ -20,13 +21,12 @@ use crate::{
     gateway::Gateway,
     options::GatewayOptions,
     router::no_websockets,
-    shared::client_shares,
     shared::context::{Identity, RequestContext},
-    shared::error::RequestError,
-    shared::media::message_form,
-    subscribe::owner::kept_apart,
-    subscribe::sender::OperationSender,
-    subscribe::websocket::{SessionStart, serve},
+    subscribe::{
+        owner::kept_apart,
+        sender::OperationSender,
+        websocket::{SessionStart, serve},
+    },
 };
 
 /// What a session holds while nothing is said, in bytes.

@@ -17,6 +17,10 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use ogive_base::{HeldBytes, OutOfMemory, Reservation};
+use ogive_edge::{
+    client_shares::ClientShare,
+    error::{RequestError, internal},
+};
 use ogive_identity::Caller;
 use ogive_net::Rest;
 use ogive_server::{ResponseBody, Upgraded, parts::PartStream};
@@ -31,16 +35,14 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-use crate::{
-    shared::client_shares::ClientShare,
-    shared::error::{RequestError, internal},
-    subscribe::direct::{DirectGuard, SessionSocket},
-    subscribe::format::errors_of,
-    subscribe::options::SubscriptionOptions,
-    subscribe::owner::Owner,
-    subscribe::queue::{StreamEnd, StreamStep},
-    subscribe::sender::{Answer, OperationSender, PendingAnswer, headers_in},
-    subscribe::sources::{EndState, Subscriber, share},
+use crate::subscribe::{
+    direct::{DirectGuard, SessionSocket},
+    format::errors_of,
+    options::SubscriptionOptions,
+    owner::Owner,
+    queue::{StreamEnd, StreamStep},
+    sender::{Answer, OperationSender, PendingAnswer, headers_in},
+    sources::{EndState, Subscriber, share},
 };
 
 /// How long a client may take to hear why its connection ends.

@@ -4,17 +4,17 @@ use std::{future::poll_fn, pin::pin};
 
 use bytes::{Buf, Bytes};
 use http::{header, request::Parts};
-use ogive_server::drain_body::read_refused;
-use ogive_telemetry::codes;
-
-use crate::{
-    gateway::Serving,
+use ogive_edge::{
+    error::RequestError,
     receive::{
         RequestBody,
         growing::{Arriving, GrowingBody},
     },
-    shared::error::RequestError,
 };
+use ogive_server::drain_body::read_refused;
+use ogive_telemetry::codes;
+
+use crate::gateway::Serving;
 
 /// Reads a body of at most so many bytes.
 pub(crate) async fn read_whole<B: RequestBody>(

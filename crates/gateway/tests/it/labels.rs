@@ -3,14 +3,13 @@
 use std::sync::{Arc, LazyLock};
 
 use http::{HeaderMap, HeaderValue};
+use ogive_edge::receive::Delivery;
 use ogive_gateway::{
     plan::{plan_for, plan_now},
     prepare::prepare_operation,
-    schema::operation::Delivery,
-    schema::plan_cache::PlanSource,
-    schema::state::SchemaState,
-    shared::offload::Offload,
+    schema::{plan_cache::PlanSource, state::SchemaState},
 };
+use ogive_server::offload::Offload;
 
 use crate::graph;
 

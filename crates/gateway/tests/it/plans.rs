@@ -6,12 +6,14 @@ use http::HeaderMap;
 use ogive_gateway::{
     plan::{plan_for, plan_now},
     prepare::prepare_operation,
-    schema::canonical::canonical,
-    schema::operation::PlannedOperation,
-    schema::plan_cache::{PlanCounts, PlanSource},
-    schema::state::SchemaState,
-    shared::offload::Offload,
+    schema::{
+        canonical::canonical,
+        operation::PlannedOperation,
+        plan_cache::{PlanCounts, PlanSource},
+        state::SchemaState,
+    },
 };
+use ogive_server::offload::Offload;
 
 use ogive_testbase::Rng;
 

@@ -12,7 +12,7 @@ use std::{
 /// pool, counters) is only ever replaced whole or guarded by its own cell, so there is nothing half-changed to see.
 ///
 /// Pinned by the caller: an `async fn` has room for its arguments and again for what they become.
-pub(crate) async fn contained<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+pub async fn contained<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(poll) => poll.map(Some),

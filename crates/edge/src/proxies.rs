@@ -41,7 +41,7 @@ impl Proxies {
     }
     /// Whose share of something a client has; `None` if nobody can tell which is which: those behind a proxy that does not
     /// name them, or at a unix socket.
-    pub(crate) fn counted(&self, client: Client) -> Option<IpAddr> {
+    pub fn counted(&self, client: Client) -> Option<IpAddr> {
         client.network().filter(|_| !self.contains(client))
     }
     /// The client: the peer, unless the peer is trusted and names somebody else. A name that is no address ends the

@@ -29,18 +29,20 @@ use ogive_json::{Kind, Node, Tree, tree};
 use ogive_limits::Limit;
 use ogive_plan::Plan;
 use ogive_schema::{Schema, TypeKind};
+use ogive_syntax::{Document, ast::OperationDefinition};
 use ogive_telemetry::codes;
 
 use crate::{
-    prepare::Prepared,
+    error::{RequestError, no_memory},
+    json_value,
+    measured::{Exceeded, note},
     receive::{ReceiveLimits, Received, RequestBody, growing::Arriving, note_batch, received},
-    shared::error::{RequestError, no_memory},
-    shared::json_value,
-    shared::measured::{Exceeded, note},
-    shared::offload::{LIGHT_BODY, Offload},
 };
 use incoming::{Chunks, Collected};
-use ogive_server::drain_body::{linger, read_refused};
+use ogive_server::{
+    drain_body::{linger, read_refused},
+    offload::{LIGHT_BODY, Offload},
+};
 use read_queue::ReadQueue;
 
 /// What clients may send.
@@ -87,7 +89,7 @@ impl UploadOptions {
 
 /// Why what a client sends cannot be passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     code: ErrorCode,
     message: String,
 }
@@ -162,20 +164,22 @@ struct Target {
 
 /// The files of a request, and which entry of a batch is meant.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry<'a> {
-    pub(crate) uploads: &'a Uploads,
-    pub(crate) at: Option<usize>,
+pub struct Entry<'a> {
+    /// Files of the whole HTTP request.
+    pub uploads: &'a Uploads,
+    /// Index of the entry in its batch; `None` outside a batch.
+    pub at: Option<usize>,
 }
 
 impl<'a> Entry<'a> {
     /// The files of a request that is no batch.
-    pub(crate) fn only(uploads: &'a Uploads) -> Self {
+    pub fn only(uploads: &'a Uploads) -> Self {
         Entry { uploads, at: None }
     }
 }
 
 /// Whether a request's body is `multipart/form-data`.
-pub(crate) fn is_multipart(headers: &HeaderMap) -> bool {
+pub fn is_multipart(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE);
     let text = value.and_then(|v| v.to_str().ok()).unwrap_or_default();
     let name = text.split(';').next().unwrap_or_default().trim();
@@ -183,7 +187,7 @@ pub(crate) fn is_multipart(headers: &HeaderMap) -> bool {
 }
 
 /// Reads a request up to its first file.
-pub(crate) async fn receive<B: RequestBody>(
+pub async fn receive<B: RequestBody>(
     parts: &Parts,
     body: B,
     options: &UploadOptions,
@@ -467,13 +471,13 @@ impl Uploads {
     }
 
     /// What was wrong with the files, if no subgraph has answered anything: then the request as a whole has failed.
-    pub(crate) fn refused(&self) -> Option<RequestError> {
+    pub fn refused(&self) -> Option<RequestError> {
         let failed = self.failed.borrow().clone();
         failed.filter(|_| !self.answered.get()).map(Into::into)
     }
 
     /// Reads what nobody wants, so that the answer is read.
-    pub(crate) async fn linger(&self) {
+    pub async fn linger(&self) {
         let multipart = self.multipart.borrow_mut().take();
         if let Some(multipart) = multipart {
             incoming::linger(multipart, &self.collected).await;
@@ -483,18 +487,22 @@ impl Uploads {
 
 impl Entry<'_> {
     /// Its operation is begun: what is kept of its files may use the whole limit.
-    pub(crate) fn run(&self) {
+    pub fn run(&self) {
         self.uploads.memory.run();
     }
     /// How long the request may take.
-    pub(crate) fn time(&self) -> Duration {
+    pub fn time(&self) -> Duration {
         self.uploads.options.timeout
     }
 
     /// Refuses files where the schema has no place for one: they are values of custom scalars.
-    pub(crate) fn check(&self, schema: &Schema, prepared: &Prepared) -> Result<(), RequestError> {
+    pub fn check(
+        &self,
+        schema: &Schema,
+        document: &Document,
+        definition: &OperationDefinition,
+    ) -> Result<(), RequestError> {
         const BUILT_IN: [&str; 5] = ["Int", "Float", "String", "Boolean", "ID"];
-        let (document, definition) = (&prepared.operation.document, &prepared.operation.definition);
         let targets = self.uploads.targets.iter();
         for target in targets.filter(|target| target.entry == self.at) {
             let Some((name, rest)) = target.path.split_first() else {
@@ -532,7 +540,7 @@ impl Entry<'_> {
     }
 
     /// Marks files that several requests of a plan may want.
-    pub(crate) fn plan(&self, plan: &Plan, variables: &[Option<Box<str>>]) {
+    pub fn plan(&self, plan: &Plan, variables: &[Option<Box<str>>]) {
         let held: Vec<Vec<usize>> = variables
             .iter()
             .map(|value| {

@@ -14,33 +14,33 @@ use ogive_server::ResponseBody;
 const PREFIX: &str = "/__graphiql/3.9.0-3/";
 
 /// Where the page learns what the gateway offers ([`offered`]).
-pub(crate) const STATE: &str = "/__ogive/graphiql";
+pub const STATE: &str = "/__ogive/graphiql";
 
 const ASSETS: [(&str, &str, &[u8]); 5] = [
     (
         "graphiql.css",
         "text/css; charset=utf-8",
-        include_bytes!("../../assets/graphiql.css.gz"),
+        include_bytes!("../assets/graphiql.css.gz"),
     ),
     (
         "graphiql.js",
         "text/javascript; charset=utf-8",
-        include_bytes!("../../assets/graphiql.js.gz"),
+        include_bytes!("../assets/graphiql.js.gz"),
     ),
     (
         "react.js",
         "text/javascript; charset=utf-8",
-        include_bytes!("../../assets/react.js.gz"),
+        include_bytes!("../assets/react.js.gz"),
     ),
     (
         "react-dom.js",
         "text/javascript; charset=utf-8",
-        include_bytes!("../../assets/react-dom.js.gz"),
+        include_bytes!("../assets/react-dom.js.gz"),
     ),
     (
         "start.js",
         "text/javascript; charset=utf-8",
-        include_bytes!("../../assets/start.js"),
+        include_bytes!("../assets/start.js"),
     ),
 ];
 
@@ -51,19 +51,15 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
 
 /// The page. `endpoint` is where operations go, `query` what the editor shows first.
 /// `diagnostics` tells whether it shows what composition has to say.
-pub(crate) fn page(
-    endpoint: &str,
-    query: Option<&str>,
-    diagnostics: bool,
-) -> Response<ResponseBody> {
-    let html = include_str!("../../assets/graphiql.html")
+pub fn page(endpoint: &str, query: Option<&str>, diagnostics: bool) -> Response<ResponseBody> {
+    let html = include_str!("../assets/graphiql.html")
         .replace("{{assets}}", PREFIX)
         .replace("{{endpoint}}", &escape_markup(endpoint))
         .replace("{{state}}", STATE)
         .replace(
             "{{notice}}",
             if diagnostics {
-                crate::router::dev_diagnostics::PATH
+                crate::dev_diagnostics::PATH
             } else {
                 ""
             },
@@ -81,7 +77,7 @@ pub(crate) fn page(
 }
 
 /// What the page can show. `schema` is another text with every other schema.
-pub(crate) fn offered(
+pub fn offered(
     schema: &str,
     introspection: bool,
     plan: Option<&str>,
@@ -110,7 +106,7 @@ pub(crate) fn offered(
 }
 
 /// The asset at `path`, if there is one.
-pub(crate) fn asset(path: &str) -> Option<Response<ResponseBody>> {
+pub fn asset(path: &str) -> Option<Response<ResponseBody>> {
     let name = path.strip_prefix(PREFIX)?;
     let (_, media, bytes) = ASSETS.iter().find(|(n, ..)| *n == name)?;
     let mut response = whole(media, Bytes::from_static(bytes));

@@ -19,8 +19,8 @@ use multer::{Field, Multipart};
 use ogive_telemetry::codes;
 use ogive_transport::{FeedError, PieceSender};
 
-use super::{NOTHING, Refusal, State, Uploads, invalid, out_of_order, refusal};
 use crate::receive::growing::{Arriving, GrowingBody};
+use crate::receive::uploads::{NOTHING, Refusal, State, Uploads, invalid, out_of_order, refusal};
 use ogive_server::drain_body::{BYTES_MAX, Drain, PAUSE_MAX, TIME_MAX};
 
 /// A body as the parser wants it: at most so many bytes, and one piece at a time. The parser would take whatever is
@@ -205,7 +205,7 @@ impl Drop for Back<'_> {
 
 impl Uploads {
     /// Passes a file on: `begin` goes before it, followed by what its part says about it.
-    pub(super) async fn forward(
+    pub async fn forward(
         &self,
         file: usize,
         begin: &str,

@@ -25,7 +25,8 @@ impl DevDiagnostics {
     pub fn set(&self, json: impl Into<Bytes>) {
         self.0.store(Arc::new(json.into()));
     }
-    pub(crate) fn answer(&self) -> Response<ResponseBody> {
+    /// The response that shows them.
+    pub fn answer(&self) -> Response<ResponseBody> {
         let body = Bytes::clone(&self.0.load());
         let mut response = Response::new(ResponseBody::from(body));
         let headers = response.headers_mut();

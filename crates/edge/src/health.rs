@@ -6,7 +6,7 @@ use hyper::body::Bytes;
 use ogive_server::ResponseBody;
 
 /// Whether liveness is asked for readiness instead, as Apollo Router is: `/health?ready`.
-pub(crate) fn asks_readiness(query: Option<&str>) -> bool {
+pub fn asks_readiness(query: Option<&str>) -> bool {
     let mut pairs = query.unwrap_or_default().split('&');
     pairs.any(|pair| {
         let key = pair.split('=').next().unwrap_or_default();
@@ -14,7 +14,8 @@ pub(crate) fn asks_readiness(query: Option<&str>) -> bool {
     })
 }
 
-pub(crate) fn health(up: bool) -> Response<ResponseBody> {
+/// The response to a health check.
+pub fn health(up: bool) -> Response<ResponseBody> {
     let (status, text) = if up {
         (StatusCode::OK, r#"{"status":"UP"}"#)
     } else {

@@ -10,7 +10,7 @@ use ogive_config::{Config, Duration};
 use ogive_telemetry::codes;
 use regex_lite::Regex;
 
-use crate::{receive::uploads::is_multipart, shared::error::RequestError};
+use crate::{error::RequestError, receive::uploads::is_multipart};
 
 /// All rules.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +117,7 @@ impl Cors {
 
     /// Whether pages of this origin may use the gateway with the credentials that browsers add by themselves; `None` if they
     /// may not use it at all.
-    pub(crate) fn lets_credentials(&self, origin: &HeaderValue) -> Option<bool> {
+    pub fn lets_credentials(&self, origin: &HeaderValue) -> Option<bool> {
         self.policy(origin).map(|policy| policy.credentials)
     }
 
@@ -237,7 +237,7 @@ impl Csrf {
 
     /// The same before somebody may change the head: what is read later on is not known yet, so every request that may be
     /// read has to show that it was let.
-    pub(crate) fn check_changeable(&self, parts: &Parts) -> Result<(), RequestError> {
+    pub fn check_changeable(&self, parts: &Parts) -> Result<(), RequestError> {
         self.check_read(parts, matches!(parts.method, Method::GET | Method::POST))
     }
 

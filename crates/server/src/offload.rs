@@ -36,11 +36,11 @@ use tokio::{
 };
 
 /// Largest body that a worker reads by itself, in bytes.
-pub(crate) const LIGHT_BODY: usize = 16 << 10;
+pub const LIGHT_BODY: usize = 16 << 10;
 /// Longest document that a worker validates by itself, in bytes.
-pub(crate) const LIGHT_DOCUMENT: usize = 1 << 10;
+pub const LIGHT_DOCUMENT: usize = 1 << 10;
 /// Most fields of an operation that a worker plans by itself; a field counts once for every type it may be asked of.
-pub(crate) const LIGHT_OPERATION: usize = 32;
+pub const LIGHT_OPERATION: usize = 32;
 
 /// How long a thread without work stays. Short, because what it freed goes back to the operating system when it ends.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
@@ -180,7 +180,7 @@ impl Offload {
         }
     }
     /// Whether all threads have work.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.permits.available_permits() == 0
     }
     /// How often work was done elsewhere.
@@ -191,7 +191,7 @@ impl Offload {
 
 /// What a worker may spend on operations that are not known, of its time.
 #[derive(Debug, Default)]
-pub(crate) struct Share {
+pub struct Share {
     /// When what was spent is a tenth of the time since.
     even: Cell<Option<Instant>>,
 }
@@ -203,7 +203,7 @@ const AT_ONCE: Duration = Duration::from_millis(4);
 
 impl Share {
     /// Does small work now, if there is time left for it.
-    pub(crate) fn spend<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+    pub fn spend<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let now = Instant::now();
         let even = self.even.get().filter(|even| *even > now).unwrap_or(now);
         if even.duration_since(now) > AT_ONCE * SHARE {
@@ -237,7 +237,7 @@ mod tests {
     use std::{pin::pin, sync::mpsc, thread};
 
     use super::*;
-    use crate::shared::panic::contained;
+    use crate::panic::contained;
 
     const ONE: NonZeroUsize = NonZeroUsize::MIN;
 

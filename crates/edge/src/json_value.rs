@@ -25,7 +25,7 @@ impl JsonObject {
         Ok(is_object.then(|| JsonObject(text.slice(range))))
     }
     /// A text that a scanner has found to be an object.
-    pub(crate) fn scanned(text: Bytes) -> Self {
+    pub fn scanned(text: Bytes) -> Self {
         JsonObject(text)
     }
     /// Whether it has no members.
@@ -34,7 +34,7 @@ impl JsonObject {
         inner.is_none_or(|inner| inner.iter().all(u8::is_ascii_whitespace))
     }
     /// The same, shared.
-    pub(crate) fn bytes(&self) -> Bytes {
+    pub fn bytes(&self) -> Bytes {
         self.0.clone()
     }
     /// Its text; empty if there was none.
@@ -46,7 +46,7 @@ impl JsonObject {
         ogive_json::compact(&self.0).unwrap_or_else(|| self.0.to_vec())
     }
     /// Its table; `None` if there are no members.
-    pub(crate) fn tree(&self) -> Option<Tree<'_>> {
+    pub fn tree(&self) -> Option<Tree<'_>> {
         // It was scanned with the same limit.
         (!self.is_empty())
             .then(|| Tree::read(&self.0, DEPTH_MAX).ok())
@@ -61,11 +61,11 @@ impl std::fmt::Debug for JsonObject {
 }
 
 /// Reads one JSON text. Of members with the same key the last one counts; numbers keep every digit.
-pub(crate) fn read(bytes: &[u8]) -> Result<Value, ValueError> {
+pub fn read(bytes: &[u8]) -> Result<Value, ValueError> {
     read_value(bytes, DEPTH_MAX, Strictness::Lenient)
 }
 
 /// The same for a text that must have one meaning.
-pub(crate) fn read_once(bytes: &[u8]) -> Result<Value, ValueError> {
+pub fn read_once(bytes: &[u8]) -> Result<Value, ValueError> {
     read_value(bytes, DEPTH_MAX, Strictness::Strict)
 }

@@ -3,25 +3,24 @@
 use std::{pin::pin, sync::Arc};
 
 use ogive_base::{MemoryBudget, Reservation};
-use ogive_server::drain_body::read_refused;
-use ogive_telemetry::{Record, spans, stop_span};
-use tracing::Instrument;
-
-use crate::{
-    options::GatewayOptions,
+use ogive_edge::{
+    client_shares::ClientShares,
+    error::RequestError,
+    measured::Exceeded,
     receive::{
         Received, RequestBody,
         growing::{Arriving, ClientBytes},
         receive,
         uploads::{self, Uploads},
     },
-    shared::client_shares::ClientShares,
-    shared::context::RequestContext,
-    shared::error::RequestError,
-    shared::identity::Identity,
-    shared::measured::Exceeded,
-    shared::offload::Offload,
-    shared::stage::Stage,
+};
+use ogive_server::{drain_body::read_refused, offload::Offload};
+use ogive_telemetry::{Record, spans, stop_span};
+use tracing::Instrument;
+
+use crate::{
+    options::GatewayOptions,
+    shared::{context::RequestContext, identity::Identity, stage::Stage},
 };
 
 /// Reads the body of a request, with its files.

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header::Entry};
 use ogive_transport::headers::is_read_as;
 
 /// Takes a header out, and what others read as one of its name.
-pub(crate) fn take(headers: &mut HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
+pub fn take(headers: &mut HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
     let is_like = |other: &&HeaderName| *other != name && is_read_as(other, name);
     let like: Vec<HeaderName> = headers.keys().filter(is_like).cloned().collect();
     for name in like {

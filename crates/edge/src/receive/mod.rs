@@ -1,4 +1,4 @@
-//! Stop 1 of 5: receive. Comes from the HTTP edge (`server`), goes to [`prepare`](crate::prepare).
+//! Stop 1 of 5: receive. Comes from the HTTP edge (`server`), goes to `prepare` of the gateway.
 //!
 //! Bytes and headers become one [`GraphqlRequest`] (GraphQL over HTTP, sections 5.1 to 5.4). Limits come first: the
 //! method, the media type and the announced length are checked before the body is read, and reading stops at the
@@ -10,7 +10,6 @@ mod body;
 pub mod growing;
 mod json;
 mod query;
-pub(crate) mod stage;
 pub mod uploads;
 
 use std::time::Duration;
@@ -22,31 +21,42 @@ use ogive_config::{BatchingOptions, Config, HttpOptions, LimitOptions};
 use ogive_json::Scanner;
 use ogive_limits::{Limit, Measured};
 use ogive_net::encoding::Encoding;
-use ogive_server::drain_body::read_refused;
+use ogive_server::{
+    drain_body::read_refused,
+    offload::{LIGHT_BODY, Offload},
+};
 use ogive_telemetry::codes;
 
 use crate::{
-    schema::operation::Delivery,
-    shared::error::RequestError,
-    shared::json_value::{self, JsonObject},
-    shared::measured::{Exceeded, note},
-    shared::media::{self, ContentTypeError, IncrementalMedia},
-    shared::offload::{LIGHT_BODY, Offload},
+    error::RequestError,
+    json_value::{self, JsonObject},
+    measured::{Exceeded, note},
+    media::{self, ContentTypeError, IncrementalMedia},
 };
 use body::{decoded, read_body};
 use growing::Arriving;
 use query::query_request;
 
 pub use body::RequestBody;
-pub(crate) use body::whole_body;
+pub use body::whole_body;
 pub use json::from_json;
-pub(crate) use json::received;
+pub use json::received;
 pub use query::from_query;
+
+/// How an operation is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Delivery {
+    /// As a whole, whatever it defers.
+    #[default]
+    Whole,
+    /// In parts: what it defers may come later, which is another operation to all who plan it.
+    InParts,
+}
 
 /// One GraphQL request, wherever it came from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphqlRequest {
-    /// The document; empty if the request only has an id for it ([`documents`](crate::documents) finds it).
+    /// The document; empty if the request only has an id for it (the gateway finds it).
     pub query: String,
     /// The id of a trusted document.
     pub document_id: Option<String>,
@@ -74,7 +84,7 @@ pub struct GraphqlRequest {
 
 impl GraphqlRequest {
     /// How it is answered.
-    pub(crate) fn delivery(&self) -> Delivery {
+    pub fn delivery(&self) -> Delivery {
         match self.in_parts {
             None => Delivery::Whole,
             Some(_) => Delivery::InParts,

@@ -6,16 +6,16 @@ use std::net::IpAddr;
 use ogive_base::{Share, Shares, Shortage};
 use ogive_failure::ErrorCode;
 
-use crate::shared::error::RequestError;
+use crate::error::RequestError;
 
 /// What was taken of one table, by client.
-pub(crate) type ClientShares = Shares<IpAddr>;
+pub type ClientShares = Shares<IpAddr>;
 
 /// What one client has taken.
-pub(crate) type ClientShare = Share<IpAddr>;
+pub type ClientShare = Share<IpAddr>;
 
 /// Refuses a client for whom there is nothing more of `what`.
-pub(crate) fn refused(code: ErrorCode, shortage: Shortage, what: &str) -> RequestError {
+pub fn refused(code: ErrorCode, shortage: Shortage, what: &str) -> RequestError {
     let message = match shortage {
         Shortage::All => format!("{what} limit reached; retry later"),
         Shortage::Own => {

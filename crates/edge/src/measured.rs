@@ -44,7 +44,7 @@ pub fn note<T: PartialOrd + Debug>(measured: &Measured<T>, found: &T, exceeded: 
 }
 
 /// Counts limits that are exceeded and only measured, of the process and of a request.
-pub(crate) fn count<'c>(
+pub fn count<'c>(
     telemetry: &Telemetry,
     record: Option<&Record>,
     codes: impl IntoIterator<Item = &'c &'static str>,

@@ -10,33 +10,35 @@ use bytes::Bytes;
 use ogive_base::{Client, OutOfMemory, Reservation, ShareLimits};
 
 use crate::{
-    identify::proxies::Proxies,
-    shared::client_shares::{ClientShare, ClientShares},
+    client_shares::{ClientShare, ClientShares},
+    proxies::Proxies,
 };
 
 /// Where bytes are counted that arrive.
 #[derive(Clone, Copy, Debug)]
 pub struct Arriving<'a> {
     /// With all else of the request.
-    pub(crate) memory: &'a Reservation,
+    pub memory: &'a Reservation,
     /// As those of their client; `None` if it is not known which is which.
-    pub(crate) client: Option<ClientBytes<'a>>,
+    pub client: Option<ClientBytes<'a>>,
 }
 
 /// What one client may have arriving.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ClientBytes<'a> {
-    pub(crate) all: &'a Arc<ClientShares>,
-    pub(crate) client: Client,
+pub struct ClientBytes<'a> {
+    /// What all clients have arriving.
+    pub all: &'a Arc<ClientShares>,
+    /// Whose bytes they are.
+    pub client: Client,
     /// Tell which clients are many.
-    pub(crate) proxies: &'a Proxies,
+    pub proxies: &'a Proxies,
     /// Most bytes.
-    pub(crate) most: usize,
+    pub most: usize,
 }
 
 impl<'a> Arriving<'a> {
     /// Counted in the memory of the request only.
-    pub(crate) fn of(memory: &'a Reservation) -> Self {
+    pub fn of(memory: &'a Reservation) -> Self {
         Arriving {
             memory,
             client: None,
@@ -110,7 +112,7 @@ const FIRST: usize = 4 << 10;
 const LARGEST: usize = 16 << 10;
 
 /// A body of which more is to come. Dropped, it counts no longer.
-pub(crate) struct GrowingBody<'m> {
+pub struct GrowingBody<'m> {
     memory: &'m Reservation,
     client: Option<ArrivingShare>,
     pieces: Vec<Vec<u8>>,
@@ -121,7 +123,7 @@ pub(crate) struct GrowingBody<'m> {
 
 impl<'m> GrowingBody<'m> {
     /// Empty.
-    pub(crate) fn new(arriving: Arriving<'m>) -> Self {
+    pub fn new(arriving: Arriving<'m>) -> Self {
         GrowingBody {
             memory: arriving.memory,
             client: arriving.share(),
@@ -131,11 +133,11 @@ impl<'m> GrowingBody<'m> {
         }
     }
     /// Bytes that came.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.length
     }
     /// Appends bytes, if there is memory for them.
-    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<(), OutOfMemory> {
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), OutOfMemory> {
         self.length += bytes.len();
         while !bytes.is_empty() {
             let last = self.pieces.last();
@@ -160,7 +162,7 @@ impl<'m> GrowingBody<'m> {
         Ok(())
     }
     /// All that came, in one piece. What it holds then stays counted.
-    pub(crate) fn whole(mut self) -> Bytes {
+    pub fn whole(mut self) -> Bytes {
         let mut whole = Vec::with_capacity(self.length);
         for piece in std::mem::take(&mut self.pieces) {
             whole.extend_from_slice(&piece);

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 /// All rules of a configuration.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct ErrorRewrites(Box<[Rewrite]>);
+pub struct ErrorRewrites(Box<[Rewrite]>);
 
 /// One rule.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,7 +41,7 @@ enum CodeMatch {
 
 impl ErrorRewrites {
     /// Those of a configuration; `None` if there are none.
-    pub(crate) fn new(config: &Config) -> Option<Self> {
+    pub fn new(config: &Config) -> Option<Self> {
         let rules: Box<[Rewrite]> = config.error_rules.iter().map(Rewrite::new).collect();
         (!rules.is_empty()).then_some(ErrorRewrites(rules))
     }

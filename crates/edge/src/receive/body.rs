@@ -17,13 +17,13 @@ use ogive_server::drain_body::{linger, read_refused};
 use ogive_telemetry::codes;
 
 use crate::{
+    error::{RequestError, no_memory},
+    measured::{Exceeded, note},
     receive::{
         ReceiveLimits, clip,
         growing::{Arriving, GrowingBody, Waiting},
         invalid,
     },
-    shared::error::{RequestError, no_memory},
-    shared::measured::{Exceeded, note},
 };
 
 /// Bytes of a body that are read in one go; then other requests have their turn.
@@ -65,7 +65,7 @@ pub(super) async fn decoded(
 }
 
 /// Reads and decodes a body before anything else is known of it.
-pub(crate) async fn whole_body<B: RequestBody>(
+pub async fn whole_body<B: RequestBody>(
     headers: &HeaderMap,
     body: B,
     limits: &ReceiveLimits,

@@ -7,11 +7,11 @@ use ogive_json::{JsonStr, Kind, ScanError, Scanner};
 use ogive_telemetry::codes;
 
 use crate::{
+    error::RequestError,
+    json_value::{self, JsonObject},
     receive::{
         DOCUMENT_ID, GraphqlRequest, ReceiveLimits, Received, counted, invalid, persisted_query,
     },
-    shared::error::RequestError,
-    shared::json_value::{self, JsonObject},
 };
 
 /// Reads the body of a POST that holds one request.
@@ -23,7 +23,7 @@ pub fn from_json(body: &[u8], limits: &ReceiveLimits) -> Result<GraphqlRequest, 
 }
 
 /// What a body holds. Makes no more of it than whatever somebody reads.
-pub(crate) fn received(
+pub fn received(
     body: &Bytes,
     limits: &ReceiveLimits,
     document_id: Option<&str>,

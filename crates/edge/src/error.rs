@@ -15,23 +15,23 @@ use ogive_execute::{ErrorRules, ShownError};
 use ogive_failure::{ErrorCode, codes};
 use ogive_json::write_string;
 
-use crate::{respond::error_rules::ErrorRewrites, shared::rate_state::RateState};
+use crate::{error_rules::ErrorRewrites, rate_state::RateState};
 
 /// What a client is asked for that brings nothing (RFC 6750, section 3).
-pub(crate) const CHALLENGE: &str = "Bearer realm=\"graphql\"";
+pub const CHALLENGE: &str = "Bearer realm=\"graphql\"";
 /// The same where API keys are what callers are known by. No standard names a scheme for them, and that of bearer tokens is
 /// for these alone.
-pub(crate) const CHALLENGE_API_KEY: &str = "ApiKey realm=\"graphql\"";
+pub const CHALLENGE_API_KEY: &str = "ApiKey realm=\"graphql\"";
 /// The same where either will do.
 pub(crate) const CHALLENGE_EITHER: &str = "Bearer realm=\"graphql\", ApiKey realm=\"graphql\"";
 /// The same where only certificates are; it has to be something, and no standard names a scheme for them either.
-pub(crate) const CHALLENGE_CERTIFICATE: &str = "ClientCertificate realm=\"graphql\"";
+pub const CHALLENGE_CERTIFICATE: &str = "ClientCertificate realm=\"graphql\"";
 
 /// The same where only what a trusted proxy says of callers counts: the client has nothing to send here.
 pub(crate) const CHALLENGE_PROXY: &str = "TrustedProxy realm=\"graphql\"";
 
 /// The challenge for clients without an accepted credential, as `www-authenticate` has it.
-pub(crate) fn challenge(config: &Config) -> &'static str {
+pub fn challenge(config: &Config) -> &'static str {
     let router = &config.authentication.router;
     let has_tokens = !router.jwt.jwks.is_empty() || router.introspection.is_some();
     match (!has_tokens, router.api_keys.is_some()) {
@@ -63,7 +63,7 @@ pub struct RequestError {
     /// At least one.
     pub errors: Vec<GraphqlError>,
     /// What only operators are told of why.
-    pub(crate) cause: Option<Box<str>>,
+    pub cause: Option<Box<str>>,
 }
 
 /// One entry of `errors`.
@@ -81,7 +81,7 @@ pub struct GraphqlError {
 
 impl RequestError {
     /// The code of the first error.
-    pub(crate) fn code(&self) -> ErrorCode {
+    pub fn code(&self) -> ErrorCode {
         self.errors
             .first()
             .map_or(codes::INTERNAL_SERVER_ERROR, |error| error.code)
@@ -144,7 +144,7 @@ impl RequestError {
         self.to_json_by(None)
     }
     /// The same by rules for what clients are told.
-    pub(crate) fn to_json_by(&self, rules: Option<&ErrorRewrites>) -> Vec<u8> {
+    pub fn to_json_by(&self, rules: Option<&ErrorRewrites>) -> Vec<u8> {
         let mut out = Vec::with_capacity(128 * self.errors.len());
         out.extend_from_slice(b"{\"errors\":[");
         for (i, error) in self.errors.iter().enumerate() {
@@ -159,7 +159,7 @@ impl RequestError {
 }
 
 /// The error a client sees when the process has no memory for its request.
-pub(crate) fn no_memory() -> RequestError {
+pub fn no_memory() -> RequestError {
     RequestError::http(
         codes::GATEWAY_MEMORY_LIMIT,
         "the gateway has no memory for another request now",
@@ -167,7 +167,7 @@ pub(crate) fn no_memory() -> RequestError {
 }
 
 /// The error a client sees where there are no subscriptions.
-pub(crate) fn no_subscriptions() -> RequestError {
+pub fn no_subscriptions() -> RequestError {
     RequestError::graphql(
         codes::SUBSCRIPTIONS_NOT_SUPPORTED,
         "subscriptions are not served here: send a query or a mutation",
@@ -175,7 +175,7 @@ pub(crate) fn no_subscriptions() -> RequestError {
 }
 
 /// The error a client sees when too many others wait for what it asks for.
-pub(crate) fn queue_full() -> RequestError {
+pub fn queue_full() -> RequestError {
     RequestError::http(
         codes::PLANNING_QUEUE_FULL,
         "too many operations wait to be planned now",
@@ -192,7 +192,7 @@ impl From<OutOfMemory> for RequestError {
 }
 
 /// What a client is told of whom nothing is known.
-pub(crate) fn unauthenticated(challenge: &str) -> RequestError {
+pub fn unauthenticated(challenge: &str) -> RequestError {
     let what = match challenge {
         CHALLENGE => "nobody is known to ask: send a token",
         CHALLENGE_API_KEY => "nobody is known to ask: send an API key",
@@ -207,12 +207,12 @@ pub(crate) fn unauthenticated(challenge: &str) -> RequestError {
 }
 
 /// What a client is told whose credential has ended.
-pub(crate) fn expired() -> RequestError {
+pub fn expired() -> RequestError {
     RequestError::http(codes::TOKEN_EXPIRED, "the token has expired: get a new one")
 }
 
 /// The error a client sees when the gateway is at fault.
-pub(crate) fn internal() -> RequestError {
+pub fn internal() -> RequestError {
     RequestError::graphql(codes::INTERNAL_SERVER_ERROR, "internal server error")
 }
 

@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, header};
 use ogive_execute::incremental::IncrementalForm;
+use ogive_stream::{multipart, sse};
 
 /// The media type of a response to a GraphQL request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +34,7 @@ impl Media {
             Media::GraphqlResponse => "application/graphql-response+json; charset=utf-8",
             Media::Json | Media::LegacyJson => "application/json; charset=utf-8",
             Media::Stream(StreamMedia::EventStream) => "text/event-stream; charset=utf-8",
-            Media::Stream(StreamMedia::Multipart) => ogive_stream::multipart::SUBSCRIPTION_TYPE,
+            Media::Stream(StreamMedia::Multipart) => multipart::SUBSCRIPTION_TYPE,
         })
     }
 }
@@ -146,6 +147,9 @@ pub struct IncrementalMedia {
     pub framing: PartFraming,
 }
 
+/// The boundary between parts: what Apollo's gateways use, and what clients take where none is named.
+const BOUNDARY: &str = "-";
+
 /// How the parts of an answer are told apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PartFraming {
@@ -155,6 +159,39 @@ pub enum PartFraming {
     EventStream,
     /// Not at all: each is a message of its own.
     Message,
+}
+
+impl PartFraming {
+    /// One part.
+    pub fn framed(self, json: &[u8]) -> Vec<u8> {
+        let mut part = Vec::new();
+        self.write(&mut part, json);
+        part
+    }
+    /// What begins the body.
+    pub fn start(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        if self == PartFraming::Multipart {
+            multipart::write_start(&mut out, BOUNDARY);
+        }
+        out
+    }
+    /// Writes one part.
+    pub fn write(self, out: &mut Vec<u8>, json: &[u8]) {
+        match self {
+            PartFraming::Multipart => multipart::write_part(out, BOUNDARY, json),
+            PartFraming::EventStream => sse::write_next(out, json),
+            PartFraming::Message => out.extend_from_slice(json),
+        }
+    }
+    /// Writes what ends the body.
+    pub fn end(self, out: &mut Vec<u8>) {
+        match self {
+            PartFraming::Multipart => multipart::write_end(out),
+            PartFraming::EventStream => out.extend_from_slice(sse::COMPLETE),
+            PartFraming::Message => {}
+        }
+    }
 }
 
 /// The form of parts that a client of server-sent events reads; `default` where it names none.

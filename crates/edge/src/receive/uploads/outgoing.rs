@@ -6,8 +6,8 @@ use ogive_telemetry::codes;
 use ogive_transport::{Attachment, FeedError, Files, PieceSender, upload::channel};
 use serde_json::{Map, Value};
 
-use super::{Uploads, read_queue::ReadPermit};
-use crate::shared::json_value;
+use crate::json_value;
+use crate::receive::uploads::{Uploads, read_queue::ReadPermit};
 
 /// A file that a request wants, and where in its operation.
 struct Wanted {

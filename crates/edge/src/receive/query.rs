@@ -3,9 +3,9 @@
 use ogive_base::encode::decode_form;
 
 use crate::{
+    error::RequestError,
+    json_value::JsonObject,
     receive::{DOCUMENT_ID, GraphqlRequest, counted, invalid, persisted_query},
-    shared::error::RequestError,
-    shared::json_value::JsonObject,
 };
 
 /// Reads the query string of a GET.

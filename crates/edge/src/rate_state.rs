@@ -15,20 +15,20 @@ const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RateState {
     /// How the rate is called, as a string of structured fields.
-    pub(crate) name: Box<str>,
+    pub name: Box<str>,
     /// What there is in one interval.
-    pub(crate) limit: u64,
+    pub limit: u64,
     /// The interval, in seconds.
     pub(crate) window_seconds: u64,
     /// What is left.
-    pub(crate) remaining: u64,
+    pub remaining: u64,
     /// When the next request would fit, or when everything is free again; `None` if it never fits.
-    pub(crate) reset_seconds: Option<u64>,
+    pub reset_seconds: Option<u64>,
 }
 
 impl RateState {
     /// What is told of a rate; `name` is a string of structured fields.
-    pub(crate) fn of(name: &str, quota: &Quota, remaining: &Remaining) -> Self {
+    pub fn of(name: &str, quota: &Quota, remaining: &Remaining) -> Self {
         let seconds = |time: Duration| time.as_millis().div_ceil(1000) as u64;
         RateState {
             name: name.into(),
@@ -39,7 +39,7 @@ impl RateState {
         }
     }
     /// For people.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let RateState {
             name,
             limit,
@@ -76,7 +76,7 @@ impl RateState {
 }
 
 /// A name as a string of structured fields (RFC 9651): what has no place there is left out.
-pub(crate) fn quoted(name: &str) -> Box<str> {
+pub fn quoted(name: &str) -> Box<str> {
     let mut out = String::from("\"");
     for c in name.chars().filter(|c| matches!(c, ' '..='~')) {
         if matches!(c, '"' | '\\') {
