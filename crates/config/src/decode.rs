@@ -139,6 +139,8 @@ impl Errors {
 
 /// A type that can be read from a node. On failure the mistake has been reported.
 pub trait Decode: Sized {
+    /// Whether the type is a section: a mapping whose presence can switch a feature on.
+    const IS_SECTION: bool = false;
     /// Reads the node. `None` if it cannot be read, which is reported.
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self>;
 }
@@ -214,6 +216,11 @@ impl Decode for ByteSize {
 
 impl<T: Decode> Decode for Option<T> {
     fn decode(node: &Node, errors: &mut Errors) -> Option<Self> {
+        if T::IS_SECTION && node.is_blank() {
+            let help = "write `{}` to use the section with its defaults, or `null` to leave it out";
+            errors.invalid(node.span, "this section has no value", help);
+            return None;
+        }
         if node.is_null() {
             return Some(None);
         }
@@ -292,6 +299,7 @@ macro_rules! section {
             }
         }
         impl $crate::decode::Decode for $name {
+            const IS_SECTION: bool = true;
             fn decode(
                 node: &ogive_yaml::Node,
                 errors: &mut $crate::decode::Errors,

@@ -185,6 +185,25 @@ fn values_of_the_wrong_kind_are_refused() {
     );
 }
 
+/// A section that is named and left blank switched its protection off without a word.
+#[test]
+fn a_section_without_a_value_is_refused() {
+    let at = "traffic_shaping: { subgraphs: { a: { circuit_breaker: VALUE } } }";
+    let load = |value: &str| load_text(&at.replace("VALUE", value));
+    fails_with(
+        &at.replace("VALUE", ""),
+        &["this section has no value", "write `{}`"],
+    );
+    let breaker = |value: &str| {
+        let config = load(value).unwrap();
+        config.traffic_shaping.subgraphs["a"]
+            .circuit_breaker
+            .is_some()
+    };
+    assert!(breaker("{}"));
+    assert!(!breaker("null"));
+}
+
 #[test]
 fn header_rules_are_checked() {
     let rule = |rule: &str| format!("headers:\n  all:\n    request:\n      - {rule}\n");

@@ -56,6 +56,10 @@ impl Node {
         matches!(&self.value, Value::Scalar { text, plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
+    /// Whether nothing is written after the key.
+    pub fn is_blank(&self) -> bool {
+        matches!(&self.value, Value::Scalar { text, plain: true } if text.is_empty())
+    }
     /// For messages.
     pub fn kind(&self) -> &'static str {
         match &self.value {
