@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use clap::ValueEnum;
 use ogive_compose::ContractFilter;
-use ogive_config::checks::{self, Checks, Date};
+use ogive_config::checks::{self, Checks, ContractChecks, Date};
 use ogive_federation::Supergraph;
 use ogive_files::Pipes;
 use ogive_workshop::{
@@ -100,6 +100,15 @@ pub(crate) fn read_checks(path: Option<&Path>) -> Result<Checks> {
     })
 }
 
+/// What the file of checks says of one contract.
+pub(crate) fn filter(contract: &ContractChecks) -> ContractFilter {
+    ContractFilter {
+        include: contract.include.clone(),
+        exclude: contract.exclude.clone(),
+        hide_unreachable: contract.hide_unreachable,
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let checks = read_checks(arguments.checks.as_deref())?;
     let before = graphs::graph(
@@ -127,11 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     )?;
     let mut outcomes = vec![(None, whole)];
     for contract in &checks.contracts {
-        let filter = ContractFilter {
-            include: contract.include.clone(),
-            exclude: contract.exclude.clone(),
-            hide_unreachable: contract.hide_unreachable,
-        };
+        let filter = filter(contract);
         let old = variant(&before, &contract.name, &filter)?;
         let new = variant(&after, &contract.name, &filter)?;
         // An operation that a contract does not answer is one of other clients.
@@ -200,7 +205,10 @@ fn clients(used: &Use) -> String {
             "" => String::new(),
             version => format!(" {version}"),
         };
-        format!("{name}{version}: {} requests", client.requests)
+        match client.requests {
+            1 => format!("{name}{version}: 1 request"),
+            count => format!("{name}{version}: {count} requests"),
+        }
     });
     let mut named: Vec<String> = named.collect();
     if let Some(more) = used.clients.len().checked_sub(CLIENTS_MAX + 1) {

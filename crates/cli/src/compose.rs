@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use anyhow::Result;
 use clap::ValueEnum;
 use ogive_base::{Diagnostic, Severity};
-use ogive_compose::{ComposeOptions, Composed, Composer, codes};
+use ogive_compose::{ComposeOptions, Composed, Composer, ContractFilter, codes};
 use ogive_federation::vocabulary::Version;
 use ogive_workshop::{
     live::{Live, LiveOptions},
@@ -14,6 +14,7 @@ use ogive_workshop::{
 };
 
 use crate::{
+    check,
     inputs::{self, SubgraphArguments},
     serving,
     terminal::{self, Found, Rendered},
@@ -30,6 +31,12 @@ pub(crate) struct Arguments {
     /// Print the schema that clients see instead of the supergraph
     #[arg(long)]
     api: bool,
+    /// Leave out what this contract of the file of checks hides
+    #[arg(long, value_name = "NAME")]
+    contract: Option<String>,
+    /// The file of checks that has the contract [default: checks.yaml, if it is there]
+    #[arg(long, value_name = "FILE", requires = "contract")]
+    checks: Option<PathBuf>,
     /// How errors and hints are written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -98,12 +105,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         join_version: arguments.join_version,
         ..ComposeOptions::default()
     };
+    let filter = filter(arguments)?;
     if arguments.watch {
-        return watch(arguments, &options);
+        return watch(arguments, &options, filter.as_ref());
     }
     let loaded = arguments.subgraphs.load()?;
-    let composed = compose(&mut Composer::new(), &loaded, &options);
+    let mut composed = compose(&mut Composer::new(), &loaded, &options);
+    apply(filter.as_ref(), &mut composed);
     finish(arguments, &composed, &loaded)
+}
+
+/// What the contract hides that is named.
+fn filter(arguments: &Arguments) -> Result<Option<ContractFilter>> {
+    let Some(name) = &arguments.contract else {
+        return Ok(None);
+    };
+    let checks = check::read_checks(arguments.checks.as_deref())?;
+    if let Some(contract) = checks.contracts.iter().find(|c| c.name == *name) {
+        return Ok(Some(check::filter(contract)));
+    }
+    let known: Vec<&str> = checks.contracts.iter().map(|c| &*c.name).collect();
+    let help = if known.is_empty() {
+        "declare it below `contracts:` in checks.yaml, or name another file with `--checks`".into()
+    } else {
+        format!("it has {}", known.join(", "))
+    };
+    Err(terminal::error(
+        format_args!("the file of checks has no contract `{name}`"),
+        &help,
+    ))
+}
+
+/// Reduces a graph that composes to what a contract shows.
+fn apply(filter: Option<&ContractFilter>, composed: &mut Composed) {
+    let contract = filter.and_then(|filter| composed.contract(filter));
+    if let Some(contract) = contract {
+        composed.supergraph_sdl = contract.supergraph_sdl;
+        composed.errors.extend(contract.errors);
+    }
 }
 
 /// Writes what came out.
@@ -184,7 +223,11 @@ fn write(arguments: &Arguments, text: &str) -> Result<()> {
 }
 
 /// Composes again and again.
-fn watch(arguments: &Arguments, options: &ComposeOptions) -> Result<()> {
+fn watch(
+    arguments: &Arguments,
+    options: &ComposeOptions,
+    filter: Option<&ContractFilter>,
+) -> Result<()> {
     let inputs = arguments.subgraphs.inputs()?;
     let mut composer = Composer::new();
     serving::runtime()?.block_on(async {
@@ -202,7 +245,8 @@ fn watch(arguments: &Arguments, options: &ComposeOptions) -> Result<()> {
             }
             if snapshot.is_complete() {
                 let start = std::time::Instant::now();
-                let composed = compose(&mut composer, &snapshot.loaded, options);
+                let mut composed = compose(&mut composer, &snapshot.loaded, options);
+                apply(filter, &mut composed);
                 let took = start.elapsed();
                 match finish(arguments, &composed, &snapshot.loaded) {
                     Ok(()) => terminal::remark(&format!(

@@ -97,7 +97,12 @@ impl Composing {
                 return Ok(composing);
             }
             if !dev {
-                return Err(Rendered("error: the subgraphs do not compose".into()).into());
+                let why = if composing.live.snapshot().is_complete() {
+                    "error: the subgraphs do not compose"
+                } else {
+                    "error: a subgraph cannot be read, so there is nothing to serve"
+                };
+                return Err(Rendered(why.into()).into());
             }
             terminal::remark("nothing to serve yet; waiting for a change");
             composing.live.changed().await;

@@ -232,7 +232,12 @@ fn migrate(file: &Path, from: Option<Format>) -> Result<Migration> {
                 "`{}` does not tell whose configuration it is",
                 file.display()
             ),
-            "name the product: `--from apollo`, `hive`, `grafbase` or `cosmo`",
+            match file.extension().and_then(|extension| extension.to_str()) {
+                Some("ts" | "mts" | "cts" | "js" | "mjs" | "cjs") => {
+                    "it is a program, which cannot be converted: docs/migrating.md says what replaces each of its options"
+                }
+                _ => "name the product: `--from apollo`, `hive`, `grafbase` or `cosmo`",
+            },
         ));
     };
     let text = load::read(file, "configuration", "check the path")?;

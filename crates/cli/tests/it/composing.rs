@@ -186,6 +186,46 @@ fn inputs_that_cannot_be_read_have_their_own_exit_code() {
 }
 
 #[test]
+fn a_contract_is_composed_by_its_name() {
+    let folder = fresh("compose-contract");
+    let schema = path(&folder, "shop.graphql");
+    let checks = path(&folder, "checks.yaml");
+    let text = "extend schema @link(url: \"https://specs.apollo.dev/federation/v2.3\", import: [\"@tag\"])\n\
+        type Query { open: String secret: String @tag(name: \"internal\") }\n";
+    fs::write(&schema, text).unwrap();
+    fs::write(
+        &checks,
+        "contracts: { partners: { exclude: [internal] } }\n",
+    )
+    .unwrap();
+    let with = |contract: &str, api: &[&str]| {
+        let named = [
+            "compose",
+            &schema,
+            "--checks",
+            &checks,
+            "--contract",
+            contract,
+        ];
+        run(&[&named[..], api].concat())
+    };
+    let (code, api, stderr) = with("partners", &["--api"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(api.contains("open") && !api.contains("secret"), "{api}");
+    let (code, supergraph, _) = with("partners", &[]);
+    assert_eq!(code, Some(0));
+    assert!(supergraph.contains("@inaccessible"), "{supergraph}");
+    let (code, _, stderr) = with("partner", &[]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("it has partners"), "{stderr}");
+    // A contract that leaves no query is an error.
+    fs::write(&checks, "contracts: { partners: { include: [none] } }\n").unwrap();
+    let (code, supergraph, stderr) = with("partners", &[]);
+    assert_eq!((code, &*supergraph), (Some(1), ""), "{stderr}");
+    assert!(stderr.contains("error["), "{stderr}");
+}
+
+#[test]
 fn watching_composes_again_and_keeps_the_last_good_supergraph() {
     let folder = demo_folder("compose-watch");
     let output = path(&folder, "supergraph.out");
