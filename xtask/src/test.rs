@@ -107,11 +107,12 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     let binary = binary.to_string_lossy();
     run.step_of("demo", &[&binary, "demo", "--once"], &[]);
     if quick {
-        for step in ["oracles", "browser and clients", "fuzz"] {
+        for step in ["oracles", "browser and clients", "site", "fuzz"] {
             run.leave_out(step, "--quick");
         }
     } else {
         clients(&mut run, &binary);
+        site(&mut run, root);
         optional(&mut run);
     }
     run.join(fuzzing);
@@ -204,6 +205,26 @@ fn optional(run: &mut Run<'_>) {
             }
         }
     }
+}
+
+/// Renders the documentation and uses it as readers do: by its search, and in a browser.
+fn site(run: &mut Run<'_>, root: &Path) {
+    let folder = target_folder(root).join("site");
+    let folder = folder.to_string_lossy();
+    run.step("site", "cargo run --quiet --package xtask -- site");
+    if !has("node") {
+        return run.leave_out("site: search", "node is not installed");
+    }
+    let search = ["node", "oracle/readers/search.mjs", &folder, "--check"];
+    run.step_of("site: search", &search, &[]);
+    if !run.oracles || !has("chromium") {
+        return run.leave_out(
+            "site: browser",
+            "chromium or the npm packages are not installed",
+        );
+    }
+    let browser = ["node", "oracle/browser/site.mjs", &folder, "chromium"];
+    run.step_of("site: browser", &browser, &[]);
 }
 
 /// Runs the clients that are in use, browsers among them, against the binary.

@@ -38,6 +38,12 @@ impl Contents {
         Ok(Contents(sections))
     }
 
+    /// The number of the section that lists a source, from 0: readers first, maintainers last.
+    pub(crate) fn section(&self, source: &str) -> Option<usize> {
+        let lists = |section: &Section| section.pages.iter().any(|page| page.source == source);
+        self.0.iter().position(lists)
+    }
+
     /// The navigation on a page. `href` gives the link to a source, if it is a page.
     pub(crate) fn html(&self, current: &str, href: impl Fn(&str) -> Option<String>) -> String {
         let mut out = String::new();
@@ -94,6 +100,9 @@ mod tests {
         assert!(html.contains("<h2>Running it</h2>"));
         assert!(html.contains("<a href=\"to:docs/limits.md\" aria-current=\"page\">limits</a>"));
         assert!(html.contains("to:ARCHITECTURE.md") && !html.contains("y.md"));
+        let contents = Contents::read(text).unwrap();
+        assert_eq!(contents.section("docs/limits.md"), Some(0));
+        assert_eq!(contents.section("docs/y.md"), None);
         assert!(Contents::read("# Docs").is_err());
     }
 }

@@ -25,7 +25,8 @@ use crate::run::target_folder;
 const PAGE_MAX: usize = 240_000;
 
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("search.js");
+const SEARCH: &str = include_str!("search.js");
+const FIND: &str = include_str!("find.js");
 
 /// Renders the pages into `target/site`, or into the folder after `--output`.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<()> {
@@ -117,11 +118,10 @@ impl Site {
             files.insert(name, fs::read(root.join(&source)).with_context(|| source)?);
         }
         files.insert("style.css".to_owned(), STYLE.into());
-        files.insert("search.js".to_owned(), SCRIPT.into());
-        files.insert(
-            "index.js".to_owned(),
-            search::index(&self.pages).into_bytes(),
-        );
+        files.insert("search.js".to_owned(), SEARCH.into());
+        files.insert("find.js".to_owned(), FIND.into());
+        let index = search::index(&self.pages, &self.contents)?;
+        files.insert("index.js".to_owned(), index.into_bytes());
         if wrong.is_empty() {
             return Ok(files);
         }

@@ -30,13 +30,20 @@ pub(crate) struct Rendered {
     pub(crate) images: BTreeSet<(String, String)>,
 }
 
-/// A part of a page below a heading.
+/// A part of a page that a search finds: what stands below a heading, or a row of a table that has a name.
 pub(crate) struct Part {
     /// Empty for what stands before the first heading.
     pub(crate) anchor: String,
     pub(crate) title: String,
+    /// All words, code included.
     pub(crate) text: String,
+    /// The beginning of the prose, for the list of results; about [`EXCERPT_MAX`] bytes.
+    pub(crate) excerpt: String,
+    pub(crate) is_row: bool,
 }
+
+/// Bytes after which an excerpt takes no further text.
+const EXCERPT_MAX: usize = 120;
 
 impl Page {
     pub(crate) fn read(source: &str, text: &str) -> Page {
@@ -155,6 +162,8 @@ impl Page {
         }
         let mut body = String::new();
         html::push_html(&mut body, out.into_iter());
+        // So does a wide block of code.
+        let body = body.replace("<pre>", "<pre tabindex=\"0\">");
         let html = self.fill(&body, &toc, contents, links);
         Rendered {
             html,
@@ -192,40 +201,58 @@ impl Page {
     pub(crate) fn parts(&self) -> Vec<Part> {
         let events = self.events();
         let (headings, rows) = (headings(&events), rows(&events));
-        let mut parts = vec![Part {
-            anchor: String::new(),
-            title: self.title.clone(),
-            text: String::new(),
-        }];
-        let (mut section, mut current) = (0, 0);
+        let mut parts = vec![Part::new("", &self.title, false)];
+        let (mut section, mut current, mut is_prose) = (0, 0, true);
         for (at, event) in events.iter().enumerate() {
-            let begins = match event {
-                Event::Start(Tag::Heading { level, .. }) if *level > HeadingLevel::H1 => {
-                    let title = plain(&events[at..], TagEnd::Heading(*level));
-                    headings.get(&at).map(|anchor| (anchor, title))
-                }
-                _ => rows.get(&at).map(|name| (name, name.clone())),
-            };
-            if let Some((anchor, title)) = begins {
-                current = parts.len();
-                parts.push(Part {
-                    anchor: anchor.clone(),
-                    title,
-                    text: String::new(),
-                });
-            }
             match event {
-                Event::Start(Tag::Heading { .. }) => section = current,
+                Event::Start(Tag::Heading { level, .. }) => {
+                    is_prose = false;
+                    if *level > HeadingLevel::H1 {
+                        let title = plain(&events[at..], TagEnd::Heading(*level));
+                        (section, current) = (parts.len(), parts.len());
+                        parts.push(Part::new(&headings[&at], &title, false));
+                    }
+                }
+                Event::Start(Tag::TableCell) if rows.contains_key(&at) => {
+                    current = parts.len();
+                    parts.push(Part::new(&rows[&at], &rows[&at], true));
+                }
+                Event::Start(Tag::CodeBlock(_) | Tag::TableHead) => is_prose = false,
+                Event::End(TagEnd::Heading(_)) => {
+                    parts[current].add(" ", is_prose);
+                    is_prose = true;
+                }
+                Event::End(TagEnd::CodeBlock | TagEnd::TableHead) => is_prose = true,
                 // What follows a table belongs to its section, not to its last row.
                 Event::End(TagEnd::Table) => current = section,
-                Event::Text(text) | Event::Code(text) => {
-                    parts[current].text.push_str(text);
-                    parts[current].text.push(' ');
+                Event::Text(text) | Event::Code(text) => parts[current].add(text, is_prose),
+                Event::SoftBreak
+                | Event::End(TagEnd::Paragraph | TagEnd::TableCell | TagEnd::Item) => {
+                    parts[current].add(" ", is_prose);
                 }
                 _ => {}
             }
         }
         parts
+    }
+}
+
+impl Part {
+    fn new(anchor: &str, title: &str, is_row: bool) -> Part {
+        Part {
+            anchor: anchor.to_owned(),
+            title: title.to_owned(),
+            text: String::new(),
+            excerpt: String::new(),
+            is_row,
+        }
+    }
+
+    fn add(&mut self, text: &str, is_prose: bool) {
+        self.text.push_str(text);
+        if is_prose && self.excerpt.len() < EXCERPT_MAX {
+            self.excerpt.push_str(text);
+        }
     }
 }
 
@@ -330,18 +357,25 @@ mod tests {
 
     #[test]
     fn sections_and_rows_with_a_name_are_found() {
-        let text = "# T\nstart\n\n## S\n\n| key | what |\n|---|---|\n| `a.b` | row |\n\nafter\n";
+        let text = "# T\nstart\n\n## S\n\n| key | what |\n|---|---|\n| `a.b` | row |\n\nafter `x`, y\n\n```\ncode\n```\n";
         let parts = Page::read("docs/x.md", text).parts();
-        let found: Vec<(&str, &str)> = parts
+        let found: Vec<_> = parts
             .iter()
-            .map(|part| (part.anchor.as_str(), part.text.trim()))
+            .map(|part| {
+                (
+                    part.anchor.as_str(),
+                    part.text.trim(),
+                    part.excerpt.trim(),
+                    part.is_row,
+                )
+            })
             .collect();
         assert_eq!(
             found,
             [
-                ("", "T start"),
-                ("s", "S key what after"),
-                ("a.b", "a.b row")
+                ("", "T start", "start", false),
+                ("s", "S key what after x, y code", "after x, y", false),
+                ("a.b", "a.b row", "a.b row", true),
             ]
         );
     }
