@@ -57,7 +57,7 @@ use crate::{
         respond_with,
     },
     router::{Destination, is_for_people, static_response},
-    schema::access::UpgradeAccess,
+    schema::{access::UpgradeAccess, state::SchemaState},
     shared::{
         context::{Identity, OperationContext, RequestContext},
         failures,
@@ -421,14 +421,7 @@ impl Gateway {
             },
             None => None,
         };
-        if let Some(files) = context.uploads() {
-            let operation = &prepared.operation;
-            files.check(
-                &state.supergraph.api,
-                &operation.document,
-                &operation.definition,
-            )?;
-        }
+        check_files(context, state, &prepared)?;
         if let Some(hash) = register {
             let text = sent(request, &text);
             pipeline.resolve.register(context.client(), hash, text);
@@ -532,6 +525,20 @@ impl Gateway {
     ) -> Result<Option<[u8; 32]>, RequestError> {
         serving.pipeline.resolve.resolve(headers, request)
     }
+}
+
+/// Rejects files where the schema has no place for one.
+fn check_files(
+    context: &OperationContext<'_>,
+    state: &SchemaState,
+    prepared: &Prepared,
+) -> Result<(), RequestError> {
+    let Some(files) = context.uploads() else {
+        return Ok(());
+    };
+    let operation = &prepared.operation;
+    let (document, definition) = (&operation.document, &operation.definition);
+    files.check(&state.supergraph.api, document, definition)
 }
 
 /// Rejects an operation for who asks it, what it is or what it costs; gives what it is estimated to cost.

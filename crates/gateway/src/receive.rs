@@ -1,4 +1,5 @@
-//! Stop 1 as a stage: who may not ask is refused first, then the body is read, with files or without.
+//! Stop 1 of 5 as a stage; what it does is [`ogive_edge::receive`]. Who may not ask is refused first, then the body is read, with
+//! files or without.
 
 use std::{pin::pin, sync::Arc};
 

@@ -21,8 +21,8 @@ use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use ogive_base::{Peer, Reservation, SourceId};
 use ogive_config::Config;
-use ogive_gateway::{Gateway, GatewayOptions, SchemaState, WorkerState, prepare::prepare};
 use ogive_edge::receive::{ReceiveLimits, from_json};
+use ogive_gateway::{Gateway, GatewayOptions, SchemaState, WorkerState, prepare::prepare};
 use ogive_mock::Subgraph;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
