@@ -86,15 +86,9 @@ const TABLE: &[(u8, &str, Uses)] = &[
     ),
     (
         5,
-        "coprocessor",
-        Only(&["base", "json", "execute", "transport"]),
+        "hooks",
+        Only(&["base", "failure", "json", "files", "execute", "transport"]),
     ),
-    (
-        5,
-        "component",
-        Only(&["base", "json", "files", "coprocessor"]),
-    ),
-    (5, "script", Only(&["json", "files", "coprocessor"])),
     (
         6,
         "server",

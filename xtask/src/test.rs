@@ -14,10 +14,10 @@ use crate::{
 
 /// Features of what is released, for commands over the whole workspace.
 pub(crate) const SHIPPED: &str =
-    "ogive-cli/shipped,ogive-e2e/components,ogive-component/engine,ogive-cedar/engine";
+    "ogive-cli/shipped,ogive-e2e/components,ogive-hooks/components,ogive-cedar/engine";
 
 /// Documents what is released. Links to private items are allowed, because maintainers read the pages of private items.
-const DOCUMENTATION: &str = "cargo doc --workspace --no-deps --document-private-items --features ogive-cli/shipped,ogive-component/engine,ogive-cedar/engine";
+const DOCUMENTATION: &str = "cargo doc --workspace --no-deps --document-private-items --features ogive-cli/shipped,ogive-hooks/components,ogive-cedar/engine";
 
 /// One program of `fuzz/`.
 pub(crate) struct FuzzTarget {

@@ -14,7 +14,7 @@ use std::{
 use anyhow::Result;
 use ogive_config::{CedarOptions, Config};
 use ogive_gateway::Gateway;
-use ogive_script::Program;
+use ogive_hooks::scripts::Program;
 use ogive_sources::{FileLooks, FirstLook, SourceEvent, SourceKind, SourceResult, told};
 use ogive_telemetry::metrics::Event;
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use ogive_script::{Limits, Program, check::check};
+use ogive_hooks::scripts::{Limits, Program, check};
 
 use crate::terminal;
 

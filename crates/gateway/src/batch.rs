@@ -49,7 +49,7 @@ impl Gateway {
         if matches!(media, Media::Stream(_)) {
             return refused(context, &not_acceptable(context.parts), Media::Json);
         }
-        if let Some(run) = context.coprocessor {
+        if let Some(run) = context.hooks {
             run.is_batch.set(true);
         }
         let entries = requests.into_iter().enumerate().map(|(at, request)| {
@@ -97,7 +97,7 @@ fn admit_entry(
         return Ok(None);
     }
     // By what the client has sent, like the first one, whatever a coprocessor has made of it since.
-    let context = match context.coprocessor {
+    let context = match context.hooks {
         Some(run) => RequestContext {
             parts: run.origin.0,
             identity: run.origin.1,

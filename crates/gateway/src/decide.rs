@@ -40,7 +40,7 @@ impl Decide {
         if authorization.needs_caller_of(plan) && !context.claims().authenticated {
             return Err(unauthenticated(self.challenge));
         }
-        if self.policies.is_none() && state.views.is_none() && context.coprocessor().is_none() {
+        if self.policies.is_none() && state.views.is_none() && context.hooks().is_none() {
             return Ok(());
         }
         // Boxed: keeps the common future small.
@@ -67,7 +67,7 @@ impl Decide {
         }
         // A coprocessor may have granted policies to this caller.
         let mut granted = context
-            .coprocessor()
+            .hooks()
             .map_or_else(Vec::new, |told| told.policies());
         if !granted.is_empty() {
             let claims = decided.get_or_insert_with(|| context.claims().clone());

@@ -230,7 +230,7 @@ fn depends_on_caller(
         || context.view().is_some()
         || state.options.authorization.needs_caller_of(&planned.plan)
         // What it changes may be of the caller.
-        || context.coprocessor().is_some()
+        || context.hooks().is_some()
 }
 
 /// Whom a response is for: others who ask for the same may have more time than whoever asked.

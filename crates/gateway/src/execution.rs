@@ -173,7 +173,7 @@ impl<'a> Execution<'a> {
 
 /// What looks at requests to subgraphs.
 pub(crate) fn hook<'a>(context: &OperationContext<'a>) -> Option<&'a dyn FetchHook> {
-    let told = context.coprocessor()?;
+    let told = context.hooks()?;
     let looks = told.run.looks_at_fetches();
     looks.then_some(told as &dyn FetchHook)
 }

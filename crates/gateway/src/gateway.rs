@@ -18,8 +18,8 @@ use tokio::sync::Notify;
 
 use crate::{
     admit::{overload::overload, rates::Admission},
-    coprocessor::settings::CoprocessorState,
     documents::{Registered, written::WrittenDocuments},
+    hooks::settings::HookState,
     identify::{revocation::Revocations, tokens::Authentication},
     options::GatewayOptions,
     policies::policies,
@@ -87,7 +87,7 @@ pub(crate) struct Serving {
     pub(crate) pipeline: Pipeline,
     pub(crate) services: Services,
     /// The coprocessor, if the options ask for it.
-    pub(crate) coprocessor: Option<CoprocessorState>,
+    pub(crate) hooks: Option<HookState>,
     /// What is counted of clients, if the options ask for it.
     pub(crate) usage: Option<Arc<Usage>>,
 }
@@ -112,7 +112,7 @@ impl Serving {
         options: Arc<GatewayOptions>,
         before: Option<&Serving>,
     ) -> Serving {
-        let hooks = before.and_then(|before| before.coprocessor.as_ref());
+        let hooks = before.and_then(|before| before.hooks.as_ref());
         let hooks = hooks.map(|served| Arc::clone(&served.stages));
         let counted = before.and_then(|before| before.usage.clone());
         let before = before.map_or_else(Services::default, |before| before.services.clone());
@@ -125,7 +125,7 @@ impl Serving {
         Serving {
             pipeline: Pipeline::new(process, &services, &state, &options),
             services,
-            coprocessor: CoprocessorState::of(options.coprocessor.as_ref(), hooks, &state),
+            hooks: HookState::of(options.hook_settings.as_ref(), hooks, &state),
             usage: usage(options.usage.as_ref(), counted),
             state,
             options,

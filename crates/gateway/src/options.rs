@@ -23,12 +23,11 @@ use crate::{
     },
     authorize::ClaimsSource,
     charge::ChargeOptions,
-    coprocessor::{
-        loaded_hooks::LoadedHooks,
-        plugins::{self, LoadedPlugin},
-        settings::CoprocessorSettings,
-    },
     documents::DocumentOptions,
+    hooks::{
+        components::{self, LoadedComponent, LoadedHooks},
+        settings::HookSettings,
+    },
     identify::{revocation_options::RevocationOptions, tokens::AuthenticationOptions},
     policies::{LoadedPolicies, PolicyOptions},
     respond::expose::ExposeOptions,
@@ -79,7 +78,7 @@ pub struct GatewayOptions {
     /// Who decides policies; `None` if nobody does.
     pub policies: Option<PolicyOptions>,
     /// How a coprocessor is asked; `None` if there is none.
-    pub coprocessor: Option<CoprocessorSettings>,
+    pub hook_settings: Option<HookSettings>,
     /// What clients of whom nothing is known are asked for.
     pub challenge: &'static str,
     /// Whether every operation needs a caller that is known.
@@ -157,11 +156,11 @@ impl GatewayOptions {
             ApiKeys::check(keys.file.as_ref())
                 .map_err(|why| format!("`authentication.router.api_keys`: {why}"))?;
         }
-        let plugins = plugins::load(config)?;
-        let coprocessor = CoprocessorSettings::load(config, &plugins)?;
+        let components = components::load(config)?;
+        let hook_settings = HookSettings::load(config, &components)?;
         let hooks = Arc::new(LoadedHooks {
-            program: coprocessor.as_ref().and_then(|of| of.program().cloned()),
-            plugins: plugins
+            program: hook_settings.as_ref().and_then(|of| of.program().cloned()),
+            components: components
                 .iter()
                 .filter(|of| of.has_stages())
                 .cloned()
@@ -169,7 +168,7 @@ impl GatewayOptions {
         });
         let mut options = GatewayOptions {
             documents: DocumentOptions::new(config)?,
-            coprocessor,
+            hook_settings,
             upgrade_access: UpgradeAccess::new(config, Arc::clone(&hooks)),
             hooks,
             store: store_options(config)?,
@@ -182,13 +181,13 @@ impl GatewayOptions {
             let loaded = loaded.map_err(|why| format!("`authorization.policies.cedar`: {why}"))?;
             policies.engine = Some(loaded);
         }
-        options.decide_by_components(config, &plugins);
+        options.decide_by_components(config, &components);
         Ok(options)
     }
 
     /// What hooks do not do that they seem to, for the operator: each a sentence.
     pub fn notes(&self) -> Vec<String> {
-        let hooks = self.coprocessor.as_ref();
+        let hooks = self.hook_settings.as_ref();
         let notes = hooks.map(|hooks| hooks.notes(self.subscription.is_some()));
         notes.unwrap_or_default()
     }
@@ -196,13 +195,13 @@ impl GatewayOptions {
     /// Whether scripts can be used with a schema: their entry points are run for each of its subgraphs. The error is for the
     /// operator.
     pub fn check_scripts(&self, state: &SchemaState) -> Result<(), String> {
-        let hooks = self.coprocessor.as_ref();
+        let hooks = self.hook_settings.as_ref();
         hooks.map_or(Ok(()), |hooks| hooks.check_scripts(state))
     }
 
     /// The same for a configuration that is only looked at.
     pub fn check_scripts_of(config: &Config, state: &SchemaState) -> Result<(), String> {
-        let hooks = CoprocessorSettings::with_scripts(config)?;
+        let hooks = HookSettings::with_scripts(config)?;
         hooks.map_or(Ok(()), |hooks| hooks.check_scripts(state))
     }
 
@@ -228,8 +227,8 @@ impl GatewayOptions {
     }
 
     /// Lets components decide what the configuration names them for; it was checked that they are there.
-    fn decide_by_components(&mut self, config: &Config, plugins: &[LoadedPlugin]) {
-        let named = |name: &str| plugins.iter().find(|of| of.name() == name).cloned();
+    fn decide_by_components(&mut self, config: &Config, components: &[LoadedComponent]) {
+        let named = |name: &str| components.iter().find(|of| of.name() == name).cloned();
         if let Some(authentication) = &mut self.authentication {
             let names = config.authentication.router.components.iter();
             authentication.components = names.filter_map(|name| named(name)).collect();
@@ -245,7 +244,7 @@ impl GatewayOptions {
 
     /// Asks something in this process at the stages of the coprocessor, in its place. The error is for the operator.
     pub fn ask_locally(&mut self, service: Arc<dyn SubgraphService>) -> Result<(), String> {
-        let Some(settings) = &mut self.coprocessor else {
+        let Some(settings) = &mut self.hook_settings else {
             return Err("no stage of `coprocessor` is on, so nobody would be asked".into());
         };
         settings.ask_locally(service);
@@ -290,7 +289,7 @@ impl GatewayOptions {
             usage: UsageOptions::new(config),
             store: None,
             policies: PolicyOptions::new(config),
-            coprocessor: CoprocessorSettings::new(config),
+            hook_settings: HookSettings::new(config),
             challenge: ogive_edge::error::challenge(config),
             caller_required: config.authorization.require_authentication,
             graphiql_needs_caller: {
@@ -328,9 +327,12 @@ impl GatewayOptions {
 }
 
 /// The hooks of a configuration that is only looked at, if they can be used.
-fn hooks_of(config: &Config) -> Option<CoprocessorSettings> {
+fn hooks_of(config: &Config) -> Option<HookSettings> {
     // Components matter to subscriptions alone, and compiling them takes long.
-    let plugins = config.subscription.enabled.then(|| plugins::load(config));
-    let plugins = plugins.unwrap_or_else(|| Ok(Vec::new())).ok()?;
-    CoprocessorSettings::load(config, &plugins).ok()?
+    let components = config
+        .subscription
+        .enabled
+        .then(|| components::load(config));
+    let components = components.unwrap_or_else(|| Ok(Vec::new())).ok()?;
+    HookSettings::load(config, &components).ok()?
 }

@@ -43,9 +43,11 @@ use crate::{
     admit::rates::Admitted,
     batch::Batch,
     charge::{OperationCost, OperationEstimate},
-    coprocessor::{body::note_break, router::CoprocessorRequest, run::OperationCoprocessor},
     explain::only_explained,
     gateway::{Gateway, Serving},
+    hooks::body::note_break,
+    hooks::router::{FirstStage, HookedRequest},
+    hooks::run::OperationHooks,
     operation::{OperationInput, OperationRun, REQUEST_BYTES},
     pending_cost::PendingCost,
     policies::decisions,
@@ -146,7 +148,7 @@ impl Gateway {
             worker,
             telemetry: &self.telemetry,
             record,
-            coprocessor: None,
+            hooks: None,
             error_rules: serving.state.options.error_rules.as_deref(),
         }
     }
@@ -255,16 +257,16 @@ impl Gateway {
             }
             count_name(serving, context);
             context.note("admit", || admitted.describe());
-            let changed: Box<CoprocessorRequest<'_>>;
+            let changed: Box<HookedRequest<'_>>;
             // Whoever only looks tells nobody.
-            let told = serving.coprocessor.as_ref();
+            let told = serving.hooks.as_ref();
             let (context, (received, uploads)) = match told.filter(|_| !context.is_dry_run()) {
                 None => {
                     let receiving = serving.pipeline.receive.run(context, body, &memory, id);
                     (context, pin!(receiving).await)
                 }
                 Some(served) => {
-                    let input = (media, &memory, id, &mut admitted);
+                    let input = FirstStage::new(media, &memory, id, &mut admitted);
                     let receiving = self.receive_changed(serving, served, context, input, body);
                     match Box::pin(receiving).await {
                         Ok((request, received)) => {
@@ -288,7 +290,7 @@ impl Gateway {
                         memory,
                     };
                     // Not by way of `operation`: one future less to move.
-                    let answer = match context.coprocessor {
+                    let answer = match context.hooks {
                         None => pin!(self.run_operation(serving, context, None, input)).await,
                         Some(_) => Box::pin(self.operation(serving, context, input)).await,
                     };
@@ -308,7 +310,7 @@ impl Gateway {
             if let Some(uploads) = &uploads {
                 Box::pin(uploads.linger()).await;
             }
-            match context.coprocessor {
+            match context.hooks {
                 None => answer,
                 Some(run) => Box::pin(self.tell_answer(context, run, answer, media)).await,
             }
@@ -324,10 +326,10 @@ impl Gateway {
         context: RequestContext<'_>,
         input: OperationInput<'_>,
     ) -> Result<Response<ResponseBody>, RequestError> {
-        match context.coprocessor {
+        match context.hooks {
             None => pin!(self.run_operation(serving, context, None, input)).await,
             Some(run) => {
-                let answer = self.coprocess_operation(serving, context, run, input);
+                let answer = self.run_hooked(serving, context, run, input);
                 let answer = Box::pin(answer).await;
                 if let (Some(record), Ok(response)) = (context.record, &answer) {
                     // The response to a batch does not say it of one of its operations.
@@ -343,7 +345,7 @@ impl Gateway {
         &self,
         serving: &Serving,
         context: RequestContext<'_>,
-        coprocessor: Option<&OperationCoprocessor<'_>>,
+        hooks: Option<&OperationHooks<'_>>,
         input: OperationInput<'_>,
     ) -> Result<Response<ResponseBody>, RequestError> {
         let OperationInput {
@@ -367,7 +369,7 @@ impl Gateway {
             )
             .told_to(&self.telemetry)
             .with_uploads(files)
-            .told_coprocessor(coprocessor)
+            .with_hooks(hooks)
             .counted_in(&memory);
         let run = OperationRun {
             serving,
@@ -452,7 +454,7 @@ impl Gateway {
         if let Some(ended) = only_explained(serving, context, &prepared) {
             return ended;
         }
-        if let Some(told) = context.coprocessor()
+        if let Some(told) = context.hooks()
             && let Some(response) = Box::pin(told.planned(headers, &prepared, &planned)).await?
         {
             return Ok(response);

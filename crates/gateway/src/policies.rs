@@ -14,13 +14,13 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ogive_component::{Decision, Plugin, PolicyQuestion};
 use ogive_config::{
     AuthorizationDirectives, Config, NamedHeader, PolicyCondition,
     PolicyServiceOptions as ServiceSection, RedactionRule,
 };
-use ogive_coprocessor::CallMode;
 use ogive_edge::error::RequestError;
+use ogive_hooks::CallMode;
+use ogive_hooks::components::{Component, Decision, PolicyQuestion};
 use ogive_identity::{
     Caller,
     digest::Digest,
@@ -32,7 +32,7 @@ use ogive_server::offload::Offload;
 use ogive_telemetry::{Hook, HookOutcome, codes};
 
 use crate::{
-    coprocessor::{decide::Question, plugins::LoadedPlugin},
+    hooks::{components::LoadedComponent, decide::Question},
     shared::{context::OperationContext, selectors::is_met, telling::Telling},
 };
 
@@ -47,7 +47,7 @@ pub struct PolicyOptions {
     /// Read from files, so it comes later.
     pub(crate) engine: Option<LoadedPolicies>,
     /// Likewise.
-    pub(crate) component: Option<LoadedPlugin>,
+    pub(crate) component: Option<LoadedComponent>,
     dry_run: bool,
 }
 
@@ -311,7 +311,7 @@ impl Policies {
 /// Those of some policies that a component says hold. What it says beside them nobody asked for; one that failed and has said
 /// nothing lets none hold.
 async fn decided_by(
-    component: &LoadedPlugin,
+    component: &LoadedComponent,
     asked: &[&str],
     (kind, caller): (OperationKind, &Caller),
     telling: Telling<'_>,
@@ -330,7 +330,7 @@ async fn decided_by(
     let said = component.ask(
         Question {
             decision: Decision::Policies,
-            call: move |plugin: &Plugin, mode: CallMode| plugin.policies(&question, mode),
+            call: move |component: &Component, mode: CallMode| component.policies(&question, mode),
             ends: |_: &Vec<String>| false,
             code: codes::POLICIES_UNAVAILABLE,
         },

@@ -10,8 +10,8 @@ use ogive_server::ResponseBody;
 use ogive_telemetry::{Record, access::Finished};
 
 use crate::{
-    coprocessor::body::note_break,
     gateway::Gateway,
+    hooks::body::note_break,
     options::GatewayOptions,
     shared::{failures, identity::Identity, operation_values::RequestValues},
     subscribe::end::EndLine,

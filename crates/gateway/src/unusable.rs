@@ -15,8 +15,8 @@ use ogive_transport::{Http2, Source};
 
 use crate::{
     background::export,
-    coprocessor::{plugins, settings::CoprocessorSettings},
     documents::{Manifest, trusted},
+    hooks::{components, settings::HookSettings},
     listen::listener_tls,
     schema::{brokers, signers::proof},
     shared::shared_state::store_options,
@@ -177,10 +177,10 @@ fn of_files(config: &Config) -> Vec<Problem> {
     if let Err(error) = listener_tls(config) {
         problem(&["tls", "supergraph"], error.to_string());
     }
-    if let Err(error) = CoprocessorSettings::with_scripts(config) {
+    if let Err(error) = HookSettings::with_scripts(config) {
         problem(&["rhai", "scripts"], error);
     }
-    if let Err(error) = plugins::load(config) {
+    if let Err(error) = components::load(config) {
         problem(&["plugins"], error);
     }
     if let Err(error) = store_options(config) {

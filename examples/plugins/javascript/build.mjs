@@ -5,7 +5,7 @@ import { componentize } from '@bytecodealliance/componentize-js';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 await mkdir(here('wit/deps/hooks'), { recursive: true });
-await cp(here('../../../crates/component/wit/hooks.wit'), here('wit/deps/hooks/hooks.wit'));
+await cp(here('../../../crates/hooks/wit/hooks.wit'), here('wit/deps/hooks/hooks.wit'));
 const { component } = await componentize({
   sourcePath: here('plugin.js'),
   witPath: here('wit'),

@@ -7,7 +7,7 @@ import sys
 
 here = pathlib.Path(__file__).resolve().parent
 wit = here / "wit"
-hooks = here / "../../../crates/component/wit/hooks.wit"
+hooks = here / "../../../crates/hooks/wit/hooks.wit"
 (wit / "deps/hooks").mkdir(parents=True, exist_ok=True)
 shutil.copy(hooks, wit / "deps/hooks/hooks.wit")
 to = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else here / "plugin.wasm").resolve()

@@ -1,23 +1,23 @@
 //! Keys of rates that components give (`{ component: NAME }`): each is asked once for an operation, and only if a rate that
 //! names it counts the operation.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use http::HeaderMap;
 use ogive_base::Client;
-use ogive_component::{Decision, Exchange, Plugin};
-use ogive_coprocessor::{
-    CallMode, ContextEntries,
+use ogive_edge::error::RequestError;
+use ogive_hooks::{
+    CallMode, ContextEntries, Exchange, RequestHead, Stage,
+    components::{Component, Decision},
     entries::{JWT_CLAIMS, OPERATION_KIND, OPERATION_NAME, home},
 };
-use ogive_edge::error::RequestError;
 use ogive_selectors::Selector;
 use ogive_telemetry::codes;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::operation_rates::{OperationRate, OperationRates, component};
 use crate::{
-    coprocessor::{decide::Question, plugins::LoadedPlugin},
+    hooks::{components::LoadedComponent, decide::Question, run::request_head},
     shared::{
         operation_values::OperationValues,
         selectors::{Selected, is_met},
@@ -52,7 +52,7 @@ pub(super) async fn component_keys<'a, 'o>(
         let mut lent = lent_to(of, asked);
         let question = Question {
             decision: Decision::RateKey,
-            call: move |plugin: &Plugin, mode: CallMode| plugin.rate_key(&mut lent, mode),
+            call: move |component: &Component, mode: CallMode| component.rate_key(&mut lent, mode),
             ends: |_: &Option<String>| false,
             code: codes::PLUGIN_FAILED,
         };
@@ -62,7 +62,7 @@ pub(super) async fn component_keys<'a, 'o>(
             Err(cause) if may_refuse => return Err(failed(cause)),
             // What is only measured refuses nobody.
             Err(cause) => {
-                let message = "a plug-in failed, and what is only measured counts by the address";
+                let message = "a component failed, and what is only measured counts by the address";
                 telling.failed(&cause, message, codes::PLUGIN_FAILED);
                 None
             }
@@ -80,19 +80,21 @@ fn failed(cause: Box<str>) -> RequestError {
 }
 
 /// What a component is lent of an operation.
-fn lent_to(of: &LoadedPlugin, asked: &OperationValues<'_>) -> Exchange {
-    let mut lent = Exchange::to_decide();
-    let (context, permitted) = (asked.context, &of.plugin.options().permissions);
-    lent.headers = context.headers.clone();
-    if let Some(parts) = context.parts() {
-        lent.method = parts.method.as_str().to_owned();
-        let path = parts.uri.path_and_query();
-        lent.uri = path.map_or_else(String::new, ToString::to_string);
-    }
+fn lent_to(of: &LoadedComponent, asked: &OperationValues<'_>) -> Exchange {
+    let (context, permitted) = (asked.context, &of.component.options().permissions);
+    let headers = Arc::new(context.headers.clone());
+    let head = match context.parts() {
+        Some(parts) => request_head(parts, headers),
+        None => RequestHead {
+            headers,
+            ..RequestHead::default()
+        },
+    };
+    let mut lent = Exchange::of(Stage::SupergraphRequest, Arc::default(), head.into());
     if permitted.read_context.is_empty() {
         return lent;
     }
-    let told = context.coprocessor();
+    let told = context.hooks();
     lent.context = told.map_or_else(ContextEntries::default, |told| {
         told.run.entries.borrow().clone()
     });

@@ -8,14 +8,14 @@ use ogive_edge::rate_state::quoted;
 use ogive_selectors::{Condition, Selector};
 use ogive_store::gcra::Quota;
 
-use crate::{admit::log_sample::LogSample, coprocessor::plugins::LoadedPlugin};
+use crate::{admit::log_sample::LogSample, hooks::components::LoadedComponent};
 
 /// The rates of one configuration.
 #[derive(Clone, Debug, Default)]
 pub struct OperationRates {
     pub(crate) rates: Vec<OperationRate>,
     /// Components that keys name, each once; read from files, so they come later.
-    pub(crate) components: Vec<LoadedPlugin>,
+    pub(crate) components: Vec<LoadedComponent>,
 }
 
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl OperationRates {
     }
 
     /// Takes the components that keys name, where they are there: one that is not says nothing.
-    pub(crate) fn set_components(&mut self, named: impl Fn(&str) -> Option<LoadedPlugin>) {
+    pub(crate) fn set_components(&mut self, named: impl Fn(&str) -> Option<LoadedComponent>) {
         let keys = self.rates.iter().flat_map(|rate| &rate.key);
         let mut names: Vec<&str> = keys.filter_map(component).collect();
         names.sort_unstable();

@@ -84,7 +84,7 @@ fn demands(run: &OperationRun<'_>, plan: &Arc<Plan>) -> Option<Demands> {
         caller: Arc::clone(context.shared_caller()?),
         granted: plan.granted_to(context.claims()),
         told: context
-            .coprocessor()
+            .hooks()
             .map_or_else(Vec::new, |told| told.policies()),
         plan: Arc::clone(plan),
     })

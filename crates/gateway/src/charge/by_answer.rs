@@ -95,7 +95,7 @@ impl OperationCost {
             context.add(headers);
         }
         let is_refused = cost.excess(actual).is_some() && cost.is_enforced && cost.is_query;
-        if let Some(hooks) = context.coprocessor() {
+        if let Some(hooks) = context.hooks() {
             hooks.note_actual_cost(actual, cost.result(actual));
         }
         let measured = cost.count(context.telemetry(), actual, is_refused);

@@ -89,7 +89,7 @@ impl Charge {
             context.add(headers);
         }
         let exceeded = excess(options, &estimate);
-        if let Some(hooks) = context.coprocessor() {
+        if let Some(hooks) = context.hooks() {
             hooks.note_estimated_cost(estimate.cost, exceeded.unwrap_or(COST_OK));
         }
         if let Some(metrics) = metrics(context.telemetry()) {

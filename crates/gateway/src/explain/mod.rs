@@ -73,7 +73,7 @@ impl Gateway {
             authentication.tried().await;
         }
         let recorder = Rc::new(Recorder::new(&serving, &input));
-        if let Some(served) = serving.coprocessor.as_ref().filter(|_| !input.is_executed) {
+        if let Some(served) = serving.hooks.as_ref().filter(|_| !input.is_executed) {
             recorder.note(HOOKS, served.shown());
         }
         let worker = WorkerState::watched(Arc::clone(&self.callbacks), Rc::clone(&recorder) as _);
@@ -89,7 +89,7 @@ impl Gateway {
             let told = explain_token::brought_text(&serving, &brought);
             recorder.note(WHO_ASKS, told.await);
         }
-        let has_hooks = serving.coprocessor.is_some();
+        let has_hooks = serving.hooks.is_some();
         Explanation {
             text: recorder.text(),
             is_refused,

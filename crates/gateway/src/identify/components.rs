@@ -3,73 +3,49 @@
 //!
 //! One that failed has proved nobody: the request is refused, or it counts as if it knew nothing.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use http::{HeaderMap, request::Parts};
-use ogive_component::{CallError, Decision, Exchange, Plugin, Verdict};
-use ogive_coprocessor::CallMode;
 use ogive_edge::error::RequestError;
+use ogive_hooks::{
+    CallError, CallMode, Exchange, RequestHead, Stage,
+    components::{Component, Decision, Verdict},
+};
 use ogive_identity::{Caller, TokenError, claims};
 use ogive_telemetry::codes;
 
 use super::{
     credential::Credential,
-    kept_head::KeptHead,
     tokens::{Authentication, CallerVerdict, refusal},
 };
 use crate::{
-    coprocessor::{decide::Question, plugins::LoadedPlugin},
+    hooks::{components::LoadedComponent, decide::Question, run::request_head},
     shared::telling::Telling,
     subscribe::owner::kept_apart,
 };
 
-/// The head of a request, of one that is there or of one that was kept ([`KeptHead`]).
-#[derive(Clone, Copy)]
-struct Head<'h> {
-    method: &'h str,
-    uri: &'h str,
-    headers: &'h HeaderMap,
-}
-
-impl Head<'_> {
-    /// What of it a component is lent.
-    fn lent_to(self, plugin: &Plugin) -> Exchange {
-        Exchange {
-            method: self.method.to_owned(),
-            uri: self.uri.to_owned(),
-            headers: readable(self.headers, std::iter::once(plugin)),
-            ..Exchange::to_decide()
-        }
-    }
-}
-
 /// Headers that one of some components may read.
-fn readable<'p>(headers: &HeaderMap, plugins: impl Iterator<Item = &'p Plugin>) -> HeaderMap {
-    let permitted: Vec<_> = plugins
-        .map(|plugin| &plugin.options().permissions.read_headers)
+fn readable<'p>(headers: &HeaderMap, components: impl Iterator<Item = &'p Component>) -> HeaderMap {
+    let permitted: Vec<_> = components
+        .map(|component| &component.options().permissions.read_headers)
         .collect();
     let is_read = |name: &str| permitted.iter().any(|names| names.contains(name));
     kept_apart(headers.iter().filter(|(name, _)| is_read(name.as_str())))
 }
 
-/// The path with the query string.
-fn uri(parts: &Parts) -> &str {
-    parts.uri.path_and_query().map_or("", |path| path.as_str())
-}
-
 impl Authentication {
     /// What is kept of a head, if components look at it.
-    pub(crate) fn kept_head(&self, parts: &Parts) -> Option<KeptHead> {
+    pub(crate) fn kept_head(&self, parts: &Parts) -> Option<RequestHead> {
         let components = self.options().components();
         if components.is_empty() {
             return None;
         }
-        let plugins = components.iter().map(|of| &*of.plugin);
-        Some(KeptHead {
-            method: parts.method.as_str().into(),
-            uri: uri(parts).into(),
-            headers: readable(&parts.headers, plugins),
-        })
+        let components = components.iter().map(|of| &*of.component);
+        let headers = readable(&parts.headers, components);
+        Some(request_head(parts, headers.into()))
     }
 
     /// Who asks, as components say it of a request; `None` if none of them knows anything of what it brings.
@@ -78,12 +54,12 @@ impl Authentication {
         parts: &Parts,
         telling: Telling<'_>,
     ) -> Option<(CallerVerdict, &'static str)> {
-        let head = Head {
-            method: parts.method.as_str(),
-            uri: uri(parts),
-            headers: &parts.headers,
-        };
-        self.ask_all(head, telling).await
+        self.ask_all(
+            &request_head(parts, Arc::default()),
+            &parts.headers,
+            telling,
+        )
+        .await
     }
 
     /// The same of what was kept.
@@ -92,23 +68,19 @@ impl Authentication {
         kept: &Credential,
         telling: Telling<'_>,
     ) -> Option<(CallerVerdict, &'static str)> {
-        let kept = kept.head()?;
-        let head = Head {
-            method: &kept.method,
-            uri: &kept.uri,
-            headers: &kept.headers,
-        };
-        self.ask_all(head, telling).await
+        let head = kept.head()?;
+        self.ask_all(head, &head.headers, telling).await
     }
 
     /// The first that knows something says it; with what that one is called.
     async fn ask_all(
         &self,
-        head: Head<'_>,
+        head: &RequestHead,
+        headers: &HeaderMap,
         telling: Telling<'_>,
     ) -> Option<(CallerVerdict, &'static str)> {
         for of in self.options().components() {
-            if let Some(known) = self.ask_one(of, head, telling).await {
+            if let Some(known) = self.ask_one(of, (head, headers), telling).await {
                 return Some((known, of.hook.word()));
             }
         }
@@ -117,15 +89,19 @@ impl Authentication {
 
     async fn ask_one(
         &self,
-        of: &LoadedPlugin,
-        head: Head<'_>,
+        of: &LoadedComponent,
+        (head, headers): (&RequestHead, &HeaderMap),
         telling: Telling<'_>,
     ) -> Option<CallerVerdict> {
-        let mut lent = head.lent_to(&of.plugin);
+        let head = RequestHead {
+            headers: readable(headers, std::iter::once(&*of.component)).into(),
+            ..head.clone()
+        };
+        let mut lent = Exchange::of(Stage::RouterRequest, Arc::default(), head.into());
         let said = of.ask(
             Question {
                 decision: Decision::Authenticate,
-                call: move |plugin: &Plugin, mode: CallMode| said(plugin, &mut lent, mode),
+                call: move |component: &Component, mode: CallMode| said(component, &mut lent, mode),
                 ends: |verdict: &Verdict| matches!(verdict, Verdict::Refused(_)),
                 code: codes::AUTHENTICATION_UNAVAILABLE,
             },
@@ -161,8 +137,8 @@ impl Authentication {
 }
 
 /// What a component says, if its claims can be those of a caller.
-fn said(plugin: &Plugin, lent: &mut Exchange, mode: CallMode) -> Result<Verdict, CallError> {
-    let verdict = plugin.authenticate(lent, mode)?;
+fn said(component: &Component, lent: &mut Exchange, mode: CallMode) -> Result<Verdict, CallError> {
+    let verdict = component.authenticate(lent, mode)?;
     if let Verdict::Claims(claims) = &verdict {
         claims::end(claims).map_err(|why| CallError::Malformed(format!("claims, whose {why}")))?;
     }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use http::{HeaderValue, request::Parts};
 use ogive_edge::error::RequestError;
+use ogive_hooks::RequestHead;
 use ogive_identity::{
     Caller,
     digest::{Digest, digest_of},
 };
 use ogive_server::{ClientCertificate, offload::Offload};
 
-use super::{kept_head::KeptHead, tokens::Authentication};
+use super::tokens::Authentication;
 use crate::shared::context::Identity;
 
 /// What a client has brought. Never shown.
@@ -22,7 +23,7 @@ pub(crate) struct Credential {
     api_key: Box<[HeaderValue]>,
     certificate: Option<ClientCertificate>,
     /// What components look at.
-    head: Option<KeptHead>,
+    head: Option<RequestHead>,
     /// Equal for equal ones.
     digest: Digest,
 }
@@ -38,9 +39,17 @@ impl Credential {
         &self.digest
     }
     /// What components look at, if any do.
-    pub(crate) fn head(&self) -> Option<&KeptHead> {
+    pub(crate) fn head(&self) -> Option<&RequestHead> {
         self.head.as_ref()
     }
+}
+
+/// All of a head, for a digest.
+fn pieces(head: &RequestHead) -> impl Iterator<Item = &[u8]> {
+    let headers = head.headers.iter();
+    let headers = headers.flat_map(|(name, value)| [name.as_str().as_bytes(), value.as_bytes()]);
+    let line = [head.method.as_str().as_bytes(), head.path.as_bytes()];
+    line.into_iter().chain(headers)
 }
 
 /// Who can say whether a credential holds.
@@ -68,7 +77,7 @@ impl Authentication {
         if token.is_none() && api_key.is_empty() && certificate.is_none() && head.is_none() {
             return None;
         }
-        let looked_at = head.iter().flat_map(|head| head.pieces());
+        let looked_at = head.iter().flat_map(pieces);
         let shown = certificate.iter().map(|shown| &*shown.0);
         let texts = token.iter().map(|token| token.as_bytes());
         let keys = api_key.iter().map(HeaderValue::as_bytes);

@@ -6,7 +6,6 @@ pub(crate) mod caller_options;
 pub(crate) mod components;
 pub(crate) mod credential;
 pub mod explain_token;
-pub(crate) mod kept_head;
 pub(crate) mod revocation;
 pub mod revocation_options;
 pub mod tokens;

@@ -30,7 +30,7 @@ use ogive_identity::{
 use ogive_server::{ClientCertificate, offload::Offload};
 
 use super::caller_options::caller_options;
-use crate::{coprocessor::plugins::LoadedPlugin, policies::headers, shared::context::Identity};
+use crate::{hooks::components::LoadedComponent, policies::headers, shared::context::Identity};
 
 /// After how many seconds clients come back whose token could not be judged.
 const RETRY_SECONDS: u64 = 1;
@@ -49,7 +49,7 @@ pub struct AuthenticationOptions {
     goes_on: bool,
     when_missing: WhenKeysMissing,
     /// Read from files, so they come later.
-    pub(crate) components: Vec<LoadedPlugin>,
+    pub(crate) components: Vec<LoadedComponent>,
     /// How claims are read that are no token's.
     caller: CallerOptions,
     /// What clients are asked for that are refused.
@@ -94,7 +94,7 @@ impl AuthenticationOptions {
 
 impl AuthenticationOptions {
     /// Components that are asked first, in order.
-    pub(crate) fn components(&self) -> &[LoadedPlugin] {
+    pub(crate) fn components(&self) -> &[LoadedComponent] {
         &self.components
     }
     /// How claims are read that are no token's.

@@ -48,9 +48,9 @@ use tokio::{
 
 use crate::{
     admit::{operation::RateSources, subgraph_rates::FetchRates},
-    coprocessor::{kept::KeptRun, parts::PartOutcome, run::OperationCoprocessor},
     execute::execute_in_parts,
     gateway::{Gateway, Serving},
+    hooks::{kept::KeptRun, parts::PartOutcome, run::OperationHooks},
     identify::revocation::{Revocable, RevocationGuard, Revoked},
     operation::OperationRun,
     options::GatewayOptions,
@@ -152,8 +152,8 @@ impl InParts {
     ) -> Option<Self> {
         let worker = run.worker.handle()?;
         planned.plan.deferral.as_ref()?;
-        let told = run.context.coprocessor();
-        let looks = |told: &&OperationCoprocessor<'_>| {
+        let told = run.context.hooks();
+        let looks = |told: &&OperationHooks<'_>| {
             let run = told.run;
             run.looks_at_parts() || run.looks_at_fetches() || run.looks_at_errors()
         };
@@ -362,7 +362,7 @@ async fn work(
     let told = told.map(|(hooks, run)| hooks.operation(run));
     let mut context = OperationContext::new(&kept.headers)
         .asked_by(kept.caller)
-        .told_coprocessor(told.as_ref())
+        .with_hooks(told.as_ref())
         .observed_by(kept.worker.observer())
         .told_to(&kept.telemetry)
         .counted_in(&kept.memory);
@@ -517,7 +517,7 @@ impl PartEnd {
 
 /// A part that comes later as whoever looks at it leaves it, if anybody does. The first one has to leave before.
 async fn hooked(
-    told: Option<(&OperationCoprocessor<'_>, &Notify)>,
+    told: Option<(&OperationHooks<'_>, &Notify)>,
     json: Bytes,
     has_next: bool,
 ) -> Result<Bytes, PartEnd> {

@@ -50,7 +50,7 @@ pub(crate) fn refused(
 ) -> Response<ResponseBody> {
     let _span = stop_span!(spans::RESPOND).entered();
     failures::refused(context.telemetry, context.record, error);
-    if let Some(run) = context.coprocessor {
+    if let Some(run) = context.hooks {
         run.has_errors.set(true);
     }
     refuse_by(context.error_rules, error, media)

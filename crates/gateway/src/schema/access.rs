@@ -11,7 +11,7 @@ use ogive_config::{
     PluginSection, RhaiOptions, StaticResponseOptions, WebSocketOptions, tls::TlsOptions,
 };
 
-use crate::coprocessor::loaded_hooks::LoadedHooks;
+use crate::hooks::components::LoadedHooks;
 
 /// Those parts.
 #[derive(Clone, PartialEq, Debug)]

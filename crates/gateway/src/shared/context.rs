@@ -25,7 +25,7 @@ use ogive_transport::CallerContext;
 
 pub(crate) use crate::shared::identity::Identity;
 use crate::{
-    coprocessor::run::{CoprocessorRun, OperationCoprocessor},
+    hooks::run::{HookRun, OperationHooks},
     shared::{
         cost_transport::{CostTransport, RefusedSubgraph},
         stage_observer::{StageEvent, StageObserver},
@@ -45,7 +45,7 @@ pub(crate) struct RequestContext<'a> {
     /// What is logged, counted and traced of it, if anybody wants that.
     pub(crate) record: Option<&'a Record>,
     /// Who is told of it, if anybody is.
-    pub(crate) coprocessor: Option<&'a CoprocessorRun<'a>>,
+    pub(crate) hooks: Option<&'a HookRun<'a>>,
     /// What clients are told of errors in place of what happened.
     pub(crate) error_rules: Option<&'a ErrorRewrites>,
 }
@@ -86,7 +86,7 @@ pub struct OperationContext<'a> {
     telemetry: Option<&'a Telemetry>,
     uploads: Option<Entry<'a>>,
     memory: Option<&'a Reservation>,
-    coprocessor: Option<&'a OperationCoprocessor<'a>>,
+    hooks: Option<&'a OperationHooks<'a>>,
     exceeded: RefCell<Exceeded>,
     /// What the caller has with the policies that were decided; in a box, because most operations ask for none.
     decided: OnceCell<Box<Claims>>,
@@ -111,7 +111,7 @@ impl<'a> OperationContext<'a> {
             telemetry: None,
             uploads: None,
             memory: None,
-            coprocessor: None,
+            hooks: None,
             exceeded: RefCell::default(),
             decided: OnceCell::new(),
             view: OnceCell::new(),
@@ -120,22 +120,16 @@ impl<'a> OperationContext<'a> {
         }
     }
     /// Tells a coprocessor of it.
-    pub(crate) fn told_coprocessor(
-        self,
-        coprocessor: Option<&'a OperationCoprocessor<'a>>,
-    ) -> Self {
-        OperationContext {
-            coprocessor,
-            ..self
-        }
+    pub(crate) fn with_hooks(self, hooks: Option<&'a OperationHooks<'a>>) -> Self {
+        OperationContext { hooks, ..self }
     }
     /// Who is told of it, if anybody is.
-    pub(crate) fn coprocessor(&self) -> Option<&'a OperationCoprocessor<'a>> {
-        self.coprocessor
+    pub(crate) fn hooks(&self) -> Option<&'a OperationHooks<'a>> {
+        self.hooks
     }
     /// The client's headers as header rules see them.
     pub(crate) fn headers_to_send(&self) -> &'a HeaderMap {
-        let changed = self.coprocessor.and_then(|told| told.headers.get());
+        let changed = self.hooks.and_then(|told| told.headers.get());
         changed.unwrap_or(self.headers)
     }
     /// Says in which request it came.
@@ -152,7 +146,7 @@ impl<'a> OperationContext<'a> {
     }
     /// The head of its request as the client sent it, and what was found out by that.
     pub(crate) fn origin(&self) -> Option<(&'a Parts, &'a Identity)> {
-        match self.coprocessor {
+        match self.hooks {
             Some(told) => Some(told.run.origin),
             None => self.parts.zip(self.identity),
         }

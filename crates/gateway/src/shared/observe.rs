@@ -28,7 +28,7 @@ use ogive_telemetry::{
 };
 use ogive_transport::{Answered, Endpoint, Observer};
 
-use crate::coprocessor::values::entry_of;
+use crate::hooks::values::entry_of;
 pub use crate::shared::observe_options::ObserveOptions;
 use crate::shared::{
     context::OperationContext,
@@ -193,7 +193,7 @@ impl<'a> Watch<'a> {
                 Some(parts.method.as_str().to_owned().into())
             }
             Selector::RequestContext(name) => {
-                let told = context.coprocessor()?;
+                let told = context.hooks()?;
                 entry_of(told.run, Some(told), name)
             }
             _ => {

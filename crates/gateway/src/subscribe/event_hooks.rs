@@ -10,7 +10,7 @@ use ogive_edge::error::RequestError;
 use tokio::sync::mpsc;
 
 use crate::{
-    coprocessor::{kept::KeptRun, parts::PartOutcome},
+    hooks::{kept::KeptRun, parts::PartOutcome},
     shared::failures,
     subscribe::{
         hooked::EventHook,

@@ -32,21 +32,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderName, HeaderValue, Response, header};
 use ogive_base::Shortage;
-use ogive_coprocessor::Stage;
 use ogive_edge::{
     client_shares,
     error::{RequestError, no_subscriptions},
     media::{Media, StreamMedia, stream_media},
 };
 use ogive_execute::incremental::IncrementalForm;
+use ogive_hooks::Stage;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 
 use crate::{
     charge::{OperationCost, OperationEstimate},
-    coprocessor::{kept::KeptRun, settings::CoprocessorState},
     execution::BoundOperation,
     gateway::{Gateway, Serving},
+    hooks::{kept::KeptRun, settings::HookState},
     operation::OperationRun,
     prepare::Prepared,
     schema::operation::PlannedOperation,
@@ -102,7 +102,7 @@ impl SubscriberSlot {
 impl Gateway {
     /// The stages that events pass, if anybody looks at them.
     fn hooks(&self, run: &OperationRun<'_>) -> Result<Option<KeptRun>, RequestError> {
-        let told = run.context.coprocessor();
+        let told = run.context.hooks();
         let Some(told) = told.filter(|told| told.run.looks_at_parts()) else {
             return Ok(None);
         };
@@ -146,9 +146,9 @@ impl Gateway {
             charged,
             rates: EventRates::of(&serving.options),
             hooks: serving
-                .coprocessor
+                .hooks
                 .as_ref()
-                .and_then(CoprocessorState::of_streams)
+                .and_then(HookState::of_streams)
                 .cloned(),
             loaded: Arc::clone(&serving.options.hooks),
         };
@@ -210,14 +210,14 @@ impl Gateway {
 /// Refuses a subscription that is only explained as it would be refused if it were sent, by what is known before its stream
 /// is opened.
 pub(crate) fn check_subscribable(serving: &Serving) -> Result<(), RequestError> {
-    let looks_at = |served: &CoprocessorState, stage| {
+    let looks_at = |served: &HookState, stage| {
         let scripts = served.scripts.as_ref();
         let scripts = scripts.and_then(|scripts| scripts.as_ref().ok());
         served.stages.at(stage).is_some()
             || scripts.is_some_and(|scripts| scripts.has(stage))
-            || (served.stages.plugins().iter()).any(|of| of.plugin.is_at(stage))
+            || (served.stages.components().iter()).any(|of| of.component.is_at(stage))
     };
-    let hides_fetches = serving.coprocessor.as_ref().is_some_and(|served| {
+    let hides_fetches = serving.hooks.as_ref().is_some_and(|served| {
         let mut stages = [Stage::SubgraphRequest, Stage::SubgraphResponse].into_iter();
         stages.any(|stage| looks_at(served, stage))
     });

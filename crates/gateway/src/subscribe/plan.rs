@@ -15,13 +15,13 @@ use ogive_transport::{Endpoint, RequestTransport};
 
 use crate::{
     charge::OperationCost,
-    coprocessor::{
-        loaded_hooks::LoadedHooks,
-        settings::{CoprocessorStages, CoprocessorState},
-    },
     documents::DocumentClient,
     execution::BoundOperation,
     gateway::{Gateway, Serving},
+    hooks::{
+        components::LoadedHooks,
+        settings::{HookStages, HookState},
+    },
     prepare::Prepared,
     schema::{operation::PlannedOperation, state::SchemaState},
     shared::{
@@ -48,7 +48,7 @@ pub(crate) struct SourcePlan {
     /// What its events take from, if there are rates of subgraphs.
     pub(crate) rates: Option<EventRates>,
     /// The stages that its events pass, if anybody looks at them.
-    pub(crate) hooks: Option<Arc<CoprocessorStages>>,
+    pub(crate) hooks: Option<Arc<HookStages>>,
     /// By which it was let in.
     pub(crate) loaded: Arc<LoadedHooks>,
 }
@@ -147,8 +147,8 @@ impl SourcePlan {
             observe: &serving.options.observe,
         };
         let is_admitted = serving.options.documents.still_admit(text, client);
-        let hooks = serving.coprocessor.as_ref();
-        let passes_alike = CoprocessorState::passes_alike(self.hooks.as_ref(), hooks);
+        let hooks = serving.hooks.as_ref();
+        let passes_alike = HookState::passes_alike(self.hooks.as_ref(), hooks);
         let is_judged_alike =
             self.state.access == state.access && *self.loaded == *serving.options.hooks;
         if !is_judged_alike || !is_admitted || !passes_alike {

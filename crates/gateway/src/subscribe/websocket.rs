@@ -577,7 +577,7 @@ impl Driver {
         }
         // A coprocessor is told of operations, not of what changes beneath them.
         let serving = self.start.sender.gateway.serving.load();
-        if serving.coprocessor.is_some() {
+        if serving.hooks.is_some() {
             return Err(Some(Close::forbidden()));
         }
         drop(serving);
