@@ -130,13 +130,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             accept_unsupported,
             report,
         } => {
-            let mut migration = migrate(file, *from)?;
+            let migration = migrate(file, *from)?;
             write_out(&migration, output.as_deref())?;
             let read = load::migrated(output.as_deref(), &migration);
-            let refused = GatewayOptions::subscription_refusals_of(&read.config);
-            for why in &refused {
-                migration.contradict("subscription", why);
-            }
             let warnings = warnings(&read.config);
             if report == "json" {
                 terminal::remark(&migration.report_json(&read.absent, &warnings));
@@ -149,8 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 terminal::remark("\nTHE RESULT CANNOT BE LOADED AS IT IS:");
                 return Err(error);
             }
-            let is_less = migration.protections_lost() > 0 || !refused.is_empty();
-            if is_less && !accept_unsupported {
+            if migration.protections_lost() > 0 && !accept_unsupported {
                 return Err(terminal::Found.into());
             }
         }

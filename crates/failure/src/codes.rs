@@ -367,8 +367,8 @@ codes! {
         "There are as many subscriptions, or streams of them, as the configuration allows, or one client has its share of them (`limits.client_share`)."
         "Come back after the seconds of `retry-after`, or raise the limit."
     SUBSCRIPTIONS_NOT_SUPPORTED 400 Client Lasting
-        "Subscriptions are not served (`subscription.enabled`), over no protocol: POST, GET, WebSocket, `text/event-stream`; or not in this place, such as a batch; or not beside a coprocessor, a script or a component at requests to subgraphs or at their answers. With a WebSocket or an `accept` header that admits nothing else the status is 400 or 406."
-        "Send a query or a mutation, and accept `application/json`; or switch subscriptions on, and keep coprocessors, scripts and components away from requests to subgraphs and their answers."
+        "Subscriptions are not served (`subscription.enabled`), over no protocol: POST, GET, WebSocket, `text/event-stream`; or not in this place, such as a batch. With a WebSocket or an `accept` header that admits nothing else the status is 400 or 406."
+        "Send a query or a mutation, and accept `application/json`; or switch subscriptions on."
     SUBSCRIPTION_OVERFLOW 200 Client Transient
         "The client has not taken the events of a subscription: more wait than `subscription.queue_capacity` or `subscription.queue_bytes` allow. What waited was sent; the subscription has ended."
         "Subscribe again, read faster or ask for less; or let events be dropped (`subscription.on_overflow`)."

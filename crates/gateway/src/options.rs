@@ -188,7 +188,7 @@ impl GatewayOptions {
     /// What hooks do not do that they seem to, for the operator: each a sentence.
     pub fn notes(&self) -> Vec<String> {
         let hooks = self.hook_settings.as_ref();
-        let notes = hooks.map(|hooks| hooks.notes(self.subscription.is_some()));
+        let notes = hooks.map(|hooks| hooks.notes());
         notes.unwrap_or_default()
     }
 
@@ -207,14 +207,7 @@ impl GatewayOptions {
 
     /// Notes of a configuration that is only looked at; nothing of hooks that cannot be used, which is an error of its own.
     pub fn notes_of(config: &Config) -> Vec<String> {
-        let has_subscriptions = config.subscription.enabled;
-        hooks_of(config).map_or_else(Vec::new, |hooks| hooks.notes(has_subscriptions))
-    }
-
-    /// Why a configuration that enables subscriptions refuses all of them: each a sentence.
-    pub fn subscription_refusals_of(config: &Config) -> Vec<String> {
-        let hooks = hooks_of(config).filter(|_| config.subscription.enabled);
-        hooks.map_or_else(Vec::new, |hooks| hooks.subscription_refusals())
+        hooks_of(config).map_or_else(Vec::new, |hooks| hooks.notes())
     }
 
     /// The tables in which the rates of operations and subgraphs keep their keys.

@@ -461,7 +461,8 @@ impl Gateway {
         }
         let used = used(run, &prepared, estimate);
         if prepared.operation.definition.kind == OperationKind::Subscription {
-            return self.subscribe(run, prepared, &planned, estimate);
+            // Boxed: keeps the common future small.
+            return Box::pin(self.subscribe(run, prepared, &planned, estimate)).await;
         }
         // What is begun is finished.
         memory.run();

@@ -229,18 +229,6 @@ fn sort(report: &mut [ReportRow]) {
 }
 
 impl Migration {
-    /// Says that what was brought to a section has no effect there, because of something else in the result.
-    pub fn contradict(&mut self, section: &str, why: &str) {
-        for row in &mut self.report {
-            let to = row.to.as_deref().unwrap_or_default();
-            let rest = to.strip_prefix(section);
-            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
-                row.verdict = Verdict::Unsupported;
-                why.clone_into(&mut row.note);
-            }
-        }
-        sort(&mut self.report);
-    }
     /// The result as far as it can be read. Diagnostics point into `source_id`, whose text must be `yaml`.
     pub fn loaded(&self, source_id: SourceId, from: Expansion<'_>) -> MigratedConfig {
         let (config, found) = load_whole(source_id, &self.yaml, from, &[]);

@@ -932,7 +932,7 @@ impl Transport for RequestTransport<'_> {
     }
 
     fn subscribe(&self, request: SubgraphRequest) -> EventStreamFuture<'_> {
-        Box::pin(self.subscribed(request))
+        Box::pin(self.subscribed(request, None))
     }
 
     fn request_limits(&self, subgraph: u32) -> RequestLimits {

@@ -168,6 +168,14 @@ pub(crate) fn note_break(record: &Record, response: &Response<ResponseBody>) {
     }
 }
 
+/// Whether a body is `{}`, with any white space.
+pub(super) fn is_empty_object(body: &[u8]) -> bool {
+    let inner = body.trim_ascii().strip_prefix(b"{");
+    inner
+        .and_then(|inner| inner.strip_suffix(b"}"))
+        .is_some_and(|inner| inner.trim_ascii().is_empty())
+}
+
 /// The same response with a `hasNext` that says what is so: whoever changes a part does not end the answer by it.
 pub(crate) fn with_has_next(json: Bytes, has_next: bool) -> Result<Bytes, CoprocessorError> {
     let malformed = || CoprocessorError::Malformed("body", "a GraphQL response");

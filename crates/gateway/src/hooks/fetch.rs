@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use ogive_edge::error::RequestError;
-use ogive_execute::Failure;
+use ogive_execute::{Failure, SubgraphResponse};
 use ogive_hooks::{Body, Break, CoprocessorError, Exchange, Stage};
 use ogive_transport::{FetchAnswer, FetchDecision, FetchHook, FetchRequest, HookFuture};
 
 use super::{
-    body,
+    body::{self, is_empty_object},
     run::{HookRun, OperationHooks},
 };
 
@@ -28,7 +28,44 @@ impl FetchHook for OperationHooks<'_> {
         subgraph: &'a str,
         answer: FetchAnswer,
     ) -> HookFuture<'a, FetchAnswer> {
-        Box::pin(after(self, (number, subgraph), answer))
+        Box::pin(after(self, (number, subgraph), answer, None))
+    }
+}
+
+/// What a hook of responses of subgraphs is told at the end of a source, in place of an event.
+const END: &[u8] = b"{}";
+
+impl OperationHooks<'_> {
+    /// Lets the hooks of responses of subgraphs see an event; `None` if one of them drops the event, which a hook does by an empty
+    /// object as its body.
+    pub(crate) async fn event(
+        &self,
+        subgraph: &str,
+        event: SubgraphResponse,
+    ) -> Result<Option<SubgraphResponse>, Failure> {
+        let before = event.body.clone();
+        let event = FetchAnswer {
+            status: event.status,
+            headers: HeaderMap::new(),
+            body: event.body,
+        };
+        let event = after(self, (0, subgraph), event, Some(true)).await?;
+        let is_dropped = event.body != before && is_empty_object(&event.body);
+        Ok((!is_dropped).then_some(SubgraphResponse {
+            status: event.status,
+            body: event.body,
+        }))
+    }
+
+    /// Lets the hooks of responses of subgraphs see that no event comes any more. They can change nothing of it.
+    pub(crate) async fn events_ended(&self, subgraph: &str) -> Result<(), Failure> {
+        let end = FetchAnswer {
+            status: 200,
+            headers: HeaderMap::new(),
+            body: END.into(),
+        };
+        let ended = after(self, (0, subgraph), end, Some(false)).await;
+        ended.map(|_| ())
     }
 }
 
@@ -72,6 +109,7 @@ async fn after(
     operation: &OperationHooks<'_>,
     (number, subgraph): (u32, &str),
     answer: FetchAnswer,
+    has_next: Option<bool>,
 ) -> Result<FetchAnswer, Failure> {
     let (run, stage) = (operation.run, Stage::SubgraphResponse);
     if !run.is_on(stage) {
@@ -86,6 +124,7 @@ async fn after(
         subgraph: Some(subgraph.into()),
         headers: answer.headers.into(),
         status: Some(answer.status),
+        has_next,
         body: Some(body(answer.body)),
         ..run.exchange(stage)
     };

@@ -12,9 +12,11 @@ use std::{
 
 use http::request::Parts;
 use ogive_base::Reservation;
+use ogive_execute::{Failure, FailureReport, SubgraphResponse};
 use ogive_hooks::scripts::Scripts;
 use ogive_hooks::{ContextEntries, RequestHead};
 use ogive_identity::Caller;
+use ogive_transport::Reporter;
 
 use super::{
     message_batch::MessageBatch,
@@ -24,7 +26,7 @@ use super::{
 use crate::{
     gateway::{Gateway, Serving},
     options::GatewayOptions,
-    shared::{identity::Identity, worker::WorkerState},
+    shared::{failures::Telling, identity::Identity, worker::WorkerState},
 };
 
 /// What is kept of the stages of a request and of one operation of it.
@@ -131,6 +133,30 @@ impl KeptRun {
         self.scripts = scripts;
         self.sdl = served.told_sdl(&serving.state.supergraph).cloned();
         self.options = Arc::clone(&serving.options);
+    }
+
+    /// Lets the hooks of responses of subgraphs see an event of a source; `None` if one of them drops it.
+    pub(crate) async fn see_event(
+        &self,
+        subgraph: &str,
+        event: SubgraphResponse,
+    ) -> Result<Option<SubgraphResponse>, Failure> {
+        let run = self.run();
+        self.operation(&run).event(subgraph, event).await
+    }
+
+    /// Tells the hooks of responses of subgraphs that a source has ended; what fails there is logged and changes nothing.
+    pub(crate) async fn tell_end(&self, subgraph: &str) {
+        let run = self.run();
+        let told = self.operation(&run);
+        if let Err(error) = told.events_ended(subgraph).await {
+            let telling = Telling {
+                telemetry: &self.gateway.telemetry,
+                observer: None,
+                operation: None,
+            };
+            telling.failed(subgraph, &FailureReport::of(0, &error));
+        }
     }
 
     /// Who has it.

@@ -16,8 +16,8 @@
 //! [`components`], what bodies look like is [`body`]. Requests of components to other hosts are sent by [`outgoing`], and what
 //! components decide elsewhere is asked by [`decide`]. Without hooks none of this is there: a request checks once that there are none.
 //!
-//! What goes on behind a response keeps what it needs of the stages of its request ([`kept`]). Only requests to the subgraph of a
-//! subscription pass no stage: where a hook looks at requests to subgraphs, subscriptions are refused.
+//! What goes on behind a response keeps what it needs of the stages of its request ([`kept`]): later parts, events, the source of a
+//! subscription ([`opening`](crate::subscribe::opening)), and what is asked for each event.
 
 pub(crate) mod answers;
 pub(crate) mod body;

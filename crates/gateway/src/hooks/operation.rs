@@ -16,7 +16,6 @@ use ogive_hooks::{
 };
 use ogive_plan::{OperationKind, apollo};
 use ogive_server::ResponseBody;
-use ogive_telemetry::codes;
 
 use super::{
     body::{self, break_response},
@@ -329,13 +328,6 @@ impl OperationHooks<'_> {
         let run = self.run;
         let kind = prepared.operation.definition.kind;
         self.note_operation(prepared);
-        if kind == OperationKind::Subscription && run.looks_at_fetches() {
-            let message = "subscriptions are not served here: a coprocessor, script or component looks at requests to subgraphs, and those of subscriptions are not shown to it";
-            return Err(RequestError::graphql(
-                codes::SUBSCRIPTIONS_NOT_SUPPORTED,
-                message,
-            ));
-        }
         let ended = self.execution_request(headers, planned).await?;
         self.is_executed.set(ended.is_none());
         if ended.is_none() && kind != OperationKind::Subscription {
@@ -399,6 +391,8 @@ fn reframed(mut response: Response<ResponseBody>, media: Media) -> Response<Resp
 #[cfg(test)]
 mod tests {
     use ogive_edge::error::{internal, no_memory, queue_full};
+
+    use ogive_telemetry::codes;
 
     use super::*;
 

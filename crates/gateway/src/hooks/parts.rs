@@ -11,7 +11,7 @@ use ogive_hooks::{CoprocessorError, Exchange, Members, Stage};
 
 use super::{
     answers::{message_body, response_body},
-    body::{has_errors, of_ended_part, with_has_next},
+    body::{has_errors, is_empty_object, of_ended_part, with_has_next},
     run::{OperationHooks, PART_STAGES},
 };
 
@@ -24,6 +24,18 @@ pub(crate) enum PartOutcome {
 }
 
 impl OperationHooks<'_> {
+    /// Lets the hooks at responses see an event; `None` if one of them drops the event, by an empty object as its body.
+    pub(crate) async fn pass_event(
+        &self,
+        json: Bytes,
+        has_next: bool,
+    ) -> Result<Option<PartOutcome>, RequestError> {
+        Ok(match self.part(json, (has_next, false)).await? {
+            PartOutcome::Sent(json) if is_empty_object(&json) => None,
+            outcome => Some(outcome),
+        })
+    }
+
     /// Lets whoever looks at answers look at a part that comes after the first, or at an event. The memory that calls count is
     /// given back at the end of each stage: a stream may have any number of parts. `says_next`: whether the part has a member
     /// `hasNext`; events have none.
@@ -44,6 +56,10 @@ impl OperationHooks<'_> {
             // What a reply leaves in the context stays, and has a bound of its own.
             run.memory.shrink(run.memory.used().saturating_sub(held));
             match told? {
+                // No later stage sees an event that is dropped.
+                Some(PartOutcome::Sent(changed)) if !says_next && is_empty_object(&changed) => {
+                    return Ok(PartOutcome::Sent(changed));
+                }
                 Some(PartOutcome::Sent(changed)) => json = changed,
                 Some(ended) => return Ok(ended),
                 None => {}

@@ -7,7 +7,6 @@ use std::{
 
 use ogive_config::{Config, ContextWord, Http2Word, OnErrorWord, StageSelection};
 use ogive_federation::Supergraph;
-use ogive_hooks::components::hook_name;
 use ogive_hooks::scripts::{Limits, Program, ProgramError, Scripts, require_offered};
 use ogive_hooks::{
     ContextSelection, Coprocessor, CoprocessorOptions, Exchange, Message, Stage,
@@ -203,41 +202,9 @@ impl HookSettings {
     }
 
     /// What does not do what it seems to, for the operator, beside what the configuration says alone: each a sentence.
-    pub(crate) fn notes(&self, has_subscriptions: bool) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let program = self.program.as_ref();
-        let mut notes = program.map(Program::warnings).unwrap_or_default();
-        if has_subscriptions {
-            notes.extend(self.subscription_refusals());
-        }
-        notes
-    }
-
-    /// Why every subscription is refused, if it is: each a sentence.
-    pub(crate) fn subscription_refusals(&self) -> Vec<String> {
-        let program = self.program.as_ref();
-        let mut looking = Vec::new();
-        for stage in [Stage::SubgraphRequest, Stage::SubgraphResponse] {
-            if self.stages[stage as usize].is_some() {
-                looking.push(format!("the coprocessor is told at `{}`", stage.name()));
-            }
-            let called = self
-                .components
-                .iter()
-                .filter(|of| of.component.is_at(stage));
-            looking.extend(called.map(|of| {
-                let hook = hook_name(stage).replace('-', "_");
-                format!("the component `{}` is called at `{hook}`", of.name())
-            }));
-        }
-        if program.is_some_and(Program::is_at_subgraphs) {
-            looking.push("the scripts have `subgraph_service`".to_owned());
-        }
-        let refused = looking.into_iter().map(|who| {
-            format!(
-                "every subscription is refused: {who}, and requests to subgraphs for subscriptions are not shown there"
-            )
-        });
-        refused.collect()
+        program.map(Program::warnings).unwrap_or_default()
     }
 
     /// Asks something in this process in place of the coprocessor.
@@ -493,32 +460,6 @@ mod tests {
         let config = ogive_config::load(SourceId(0), &yaml, &|_| None).unwrap();
         let settings = HookSettings::new(&config).unwrap();
         assert!(settings.stages.iter().all(Option::is_some));
-    }
-
-    #[test]
-    fn whoever_looks_at_requests_to_subgraphs_keeps_subscriptions_out() {
-        let notes = |stage: &str, has_subscriptions| {
-            let yaml = format!("coprocessor: {{ url: 'http://localhost:1/', {stage} }}");
-            let config = ogive_config::load(SourceId(0), &yaml, &|_| None).unwrap();
-            let settings = HookSettings::new(&config).unwrap();
-            settings.notes(has_subscriptions)
-        };
-        let of_client = "router: { response: { headers: true } }, supergraph: { response: { body: true } }, execution: { response: { body: true } }";
-        assert_eq!(notes(of_client, true), [""; 0]);
-        for (way, name) in [
-            ("request", "SubgraphRequest"),
-            ("response", "SubgraphResponse"),
-        ] {
-            let stage = format!("subgraph: {{ all: {{ {way}: {{ headers: true }} }} }}");
-            let found = notes(&stage, true);
-            let wanted =
-                format!("every subscription is refused: the coprocessor is told at `{name}`");
-            assert!(
-                found.len() == 1 && found[0].starts_with(&wanted),
-                "{found:?}"
-            );
-            assert_eq!(notes(&stage, false), [""; 0]);
-        }
     }
 
     #[test]

@@ -50,7 +50,11 @@ async fn pass_on(queue: &EventQueue, mut kept: KeptRun, steps: &mpsc::Sender<Str
             biased;
             () = steps.closed() => return,
             end = poll_fn(|cx| queue.poll_cut(cx)) => StreamStep::End(end),
-            step = looked_at(&kept, step) => step,
+            step = looked_at(&kept, step) => match step {
+                Some(step) => step,
+                // A hook has dropped the event.
+                None => continue,
+            },
         };
         let is_last = matches!(step, StreamStep::End(_));
         room.send(step);
@@ -60,26 +64,28 @@ async fn pass_on(queue: &EventQueue, mut kept: KeptRun, steps: &mpsc::Sender<Str
     }
 }
 
-/// What becomes of a step. Of ends only those are told that are answers of a subgraph; the others are the gateway's own words.
-async fn looked_at(kept: &KeptRun, step: StreamStep) -> StreamStep {
+/// What becomes of a step; `None` if a hook drops it. Of ends only those are told that are answers of a subgraph; the others are the gateway's own words.
+async fn looked_at(kept: &KeptRun, step: StreamStep) -> Option<StreamStep> {
     let (json, has_next) = match &step {
         StreamStep::Event(event) => (event.json().clone(), true),
         StreamStep::End(StreamEnd::Failed(json)) => (json.clone(), false),
-        StreamStep::End(_) => return step,
+        StreamStep::End(_) => return Some(step),
     };
     let run = kept.run();
     let told = kept.operation(&run);
-    let said = Box::pin(told.part(json.clone(), (has_next, false))).await;
-    match (said, step) {
-        (Ok(PartOutcome::Sent(said)), step) if said == json => step,
-        (Ok(PartOutcome::Sent(said)), StreamStep::Event(event)) => {
+    let said = Box::pin(told.pass_event(json.clone(), has_next)).await;
+    Some(match (said, step) {
+        (Ok(None), StreamStep::Event(_)) => return None,
+        (Ok(None), StreamStep::End(_)) => StreamStep::End(StreamEnd::Complete),
+        (Ok(Some(PartOutcome::Sent(said))), step) if said == json => step,
+        (Ok(Some(PartOutcome::Sent(said))), StreamStep::Event(event)) => {
             StreamStep::Event(Arc::new(event.with(said)))
         }
-        (Ok(PartOutcome::Sent(said) | PartOutcome::Ended(said)), _) => {
+        (Ok(Some(PartOutcome::Sent(said) | PartOutcome::Ended(said))), _) => {
             StreamStep::End(StreamEnd::Failed(said))
         }
         (Err(error), _) => StreamStep::End(failed(kept, error)),
-    }
+    })
 }
 
 fn failed(kept: &KeptRun, error: RequestError) -> StreamEnd {

@@ -13,6 +13,7 @@ pub(crate) mod end;
 pub(crate) mod event_hooks;
 pub(crate) mod format;
 pub(crate) mod hooked;
+pub(crate) mod opening;
 pub mod options;
 pub(crate) mod owner;
 pub(crate) mod plan;
@@ -38,7 +39,6 @@ use ogive_edge::{
     media::{Media, StreamMedia, stream_media},
 };
 use ogive_execute::incremental::IncrementalForm;
-use ogive_hooks::Stage;
 use ogive_server::ResponseBody;
 use ogive_telemetry::codes;
 
@@ -55,8 +55,9 @@ use crate::{
         end::{EndLine, EndLog, ending},
         event_hooks::look_at_events,
         format::EventBody,
+        opening::Opening,
         owner::{Opener, expires_after, kept_apart},
-        plan::SourcePlan,
+        plan::{SourceIdentity, SourcePlan},
         rates::EventRates,
         run::SourceInput,
         sources::Subscriber,
@@ -111,8 +112,28 @@ impl Gateway {
         kept.map(Some).ok_or_else(no_subscriptions)
     }
 
+    /// How the source of a subscription is opened, and the hooks that go on seeing it, if there are any.
+    async fn open(
+        &self,
+        run: &OperationRun<'_>,
+        plan: &mut SourcePlan,
+    ) -> Result<(Opening, Option<KeptRun>), RequestError> {
+        let told = run.context.hooks();
+        let Some(told) = told.filter(|told| told.run.looks_at_fetches()) else {
+            return Ok((Opening::Planned, None));
+        };
+        let decided = Opening::decide(told, plan, run.context, run.worker).await;
+        plan.identity = decided.identity;
+        if !decided.is_kept {
+            return Ok((decided.opening, None));
+        }
+        let kept = KeptRun::of(told, self, run.serving, run.worker);
+        let kept = kept.ok_or_else(no_subscriptions)?;
+        Ok((decided.opening, Some(kept)))
+    }
+
     /// Subscribes, and answers with the events.
-    pub(crate) fn subscribe(
+    pub(crate) async fn subscribe(
         &self,
         run: &OperationRun<'_>,
         prepared: Prepared,
@@ -138,13 +159,14 @@ impl Gateway {
         let charged = OperationCost::open(control, &prepared, estimate);
         let asked = prepared.variables.values.clone();
         let bound = BoundOperation::new(state, prepared, planned, context, worker)?;
-        let plan = SourcePlan {
+        let mut plan = SourcePlan {
             state: Arc::clone(state),
             planned: Arc::clone(planned),
             bound: bound.into_owned(),
             asked,
             charged,
             rates: EventRates::of(&serving.options),
+            identity: SourceIdentity::Rules,
             hooks: serving
                 .hooks
                 .as_ref()
@@ -152,6 +174,7 @@ impl Gateway {
                 .cloned(),
             loaded: Arc::clone(&serving.options.hooks),
         };
+        let (opening, source_hooks) = self.open(run, &mut plan).await?;
         // Before anybody finds the source: whoever joins one has nothing to keep.
         let held = self
             .source_memory
@@ -188,6 +211,8 @@ impl Gateway {
                     caller: context.shared_caller().cloned(),
                     client: context.client(),
                 },
+                opening,
+                hooks: source_hooks,
                 reload_window: options.reload_window,
                 drain_window: options.drain_window,
             };
@@ -210,18 +235,7 @@ impl Gateway {
 /// Refuses a subscription that is only explained as it would be refused if it were sent, by what is known before its stream
 /// is opened.
 pub(crate) fn check_subscribable(serving: &Serving) -> Result<(), RequestError> {
-    let looks_at = |served: &HookState, stage| {
-        let scripts = served.scripts.as_ref();
-        let scripts = scripts.and_then(|scripts| scripts.as_ref().ok());
-        served.stages.at(stage).is_some()
-            || scripts.is_some_and(|scripts| scripts.has(stage))
-            || (served.stages.components().iter()).any(|of| of.component.is_at(stage))
-    };
-    let hides_fetches = serving.hooks.as_ref().is_some_and(|served| {
-        let mut stages = [Stage::SubgraphRequest, Stage::SubgraphResponse].into_iter();
-        stages.any(|stage| looks_at(served, stage))
-    });
-    if serving.options.subscription.is_none() || hides_fetches {
+    if serving.options.subscription.is_none() {
         return Err(no_subscriptions());
     }
     Ok(())

@@ -47,10 +47,23 @@ pub(crate) struct SourcePlan {
     pub(crate) charged: Option<OperationCost>,
     /// What its events take from, if there are rates of subgraphs.
     pub(crate) rates: Option<EventRates>,
+    /// What of requests to subgraphs it is shared by.
+    pub(crate) identity: SourceIdentity,
     /// The stages that its events pass, if anybody looks at them.
     pub(crate) hooks: Option<Arc<HookStages>>,
     /// By which it was let in.
     pub(crate) loaded: Arc<LoadedHooks>,
+}
+
+/// What of requests to subgraphs equal subscriptions agree on.
+#[derive(Clone, Debug)]
+pub(crate) enum SourceIdentity {
+    /// What header rules make of the client's request, for each subgraph.
+    Rules,
+    /// What hooks have decided that the source is sent, as bytes. No other request follows.
+    Hooks(Box<[u8]>),
+    /// What hooks would decide is not known: nobody shares the source.
+    Private,
 }
 
 /// What a source works by from now on.
@@ -112,11 +125,17 @@ impl SourcePlan {
         context: &OperationContext<'_>,
         worker: &WorkerState,
     ) -> Option<SourceKey> {
-        let endpoints = &self.state.endpoints;
-        let headers = context.headers_to_send();
-        let transport = RequestTransport::new(&worker.client, endpoints, headers, None);
-        let caller = OperationCaller::new(context, &self.bound.operation);
-        let transport = transport.asked_by(Some(&caller));
+        let identities = match &self.identity {
+            SourceIdentity::Private => return None,
+            SourceIdentity::Hooks(sent) => vec![sent.clone()],
+            SourceIdentity::Rules => {
+                let endpoints = &self.state.endpoints;
+                let headers = context.headers_to_send();
+                let transport = RequestTransport::new(&worker.client, endpoints, headers, None);
+                let caller = OperationCaller::new(context, &self.bound.operation);
+                identities(&self.planned.plan, &transport.asked_by(Some(&caller)))?
+            }
+        };
         Some(SourceKey {
             state: std::ptr::from_ref(&*self.state) as usize,
             form: Arc::clone(self.planned.slot.key()),
@@ -124,7 +143,7 @@ impl SourcePlan {
             granted: self.bound.granted.clone(),
             locals: self.bound.locals.clone(),
             name: (self.bound.names(&self.state)).map(|names| names.operation().into()),
-            identities: identities(&self.planned.plan, &transport)?,
+            identities,
             rates: self.rates.as_ref().map_or_else(Vec::new, |rates| {
                 rates.values(self.asked_by_events(), context, &self.bound.operation)
             }),
@@ -248,10 +267,15 @@ impl SourcePlan {
             asked,
             charged: None,
             rates: EventRates::of(&serving.options),
+            identity: self.identity.clone(),
             hooks: self.hooks.clone(),
             // Equal ones, so that nothing keeps the others.
             loaded: Arc::clone(&serving.options.hooks),
         };
+        // Hooks have seen no request but that of the source.
+        if matches!(plan.identity, SourceIdentity::Hooks(_)) && plan.asks_more() {
+            return None;
+        }
         let ((before, was_at), (now, is_at)) = (self.source()?, plan.source()?);
         if before.body != now.body || !was_at.has_same_events(is_at, &now.body) {
             return None;
@@ -271,6 +295,11 @@ impl SourcePlan {
             met.extend(self.bound.granted.contains(before as u32).then_some(number));
         }
         Some(met.into_iter().collect())
+    }
+
+    /// Whether requests to subgraphs follow an event.
+    pub(crate) fn asks_more(&self) -> bool {
+        self.asked_by_events().next().is_some()
     }
 
     /// The names of the subgraphs that are asked for each event, each once.

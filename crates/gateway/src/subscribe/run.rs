@@ -33,6 +33,7 @@ use crate::{
     admit::operation::RateSources,
     execution::Execution,
     gateway::Gateway,
+    hooks::kept::KeptRun,
     shared::{
         failures::Telling,
         observe::{Answer, Watch},
@@ -41,6 +42,7 @@ use crate::{
         worker::WorkerState,
     },
     subscribe::{
+        opening::Opening,
         owner::Opener,
         plan::SourcePlan,
         queue::StreamEnd,
@@ -56,9 +58,29 @@ pub(crate) struct SourceInput {
     /// Counts what the source keeps.
     pub(crate) _memory: SourceReservation,
     pub(crate) opener: Opener,
+    /// How its stream is opened.
+    pub(crate) opening: Opening,
+    /// The hooks that see its events, and the requests to subgraphs that follow an event; nobody shares the source then.
+    pub(crate) hooks: Option<KeptRun>,
     /// Over how long a time subscriptions end after a reload, and at the end of the process.
     pub(crate) reload_window: Duration,
     pub(crate) drain_window: Duration,
+}
+
+/// By whom an event is executed, and which hooks see what that asks.
+#[derive(Clone, Copy)]
+struct EventContext<'a> {
+    opener: &'a Opener,
+    hooks: Option<&'a KeptRun>,
+}
+
+impl<'a> EventContext<'a> {
+    fn new(opener: &'a Opener, hooks: &'a Option<KeptRun>) -> Self {
+        EventContext {
+            opener,
+            hooks: hooks.as_ref(),
+        }
+    }
 }
 
 /// Larger events count as memory of the process while they are executed.
@@ -126,23 +148,32 @@ impl SourceInput {
             json: output.body.into_bytes(),
         })
     }
-    /// The response to one event.
+    /// The response to one event; `None` if a hook drops the event.
     async fn response(
         &self,
         plan: &SourcePlan,
-        opener: &Opener,
+        by: EventContext<'_>,
         telling: &Telling<'_>,
-        event: Event,
-    ) -> Response {
-        let at_once = event.as_ref().ok();
-        match at_once.and_then(|event| self.respond_now(plan, telling, event)) {
-            Some(response) => response,
-            // In a box: most of the time there is none.
-            None => Box::pin(self.respond(plan, opener, event)).await,
+        mut event: Event,
+    ) -> Option<Response> {
+        if let Some(kept) = by.hooks.filter(|_| self.opening.asks_subgraph())
+            && let Ok(response) = event
+        {
+            event = Box::pin(kept.see_event(plan.subgraph(), response))
+                .await
+                .transpose()?;
         }
+        let at_once = event.as_ref().ok();
+        Some(
+            match at_once.and_then(|event| self.respond_now(plan, telling, event)) {
+                Some(response) => response,
+                // In a box: most of the time there is none.
+                None => Box::pin(self.respond(plan, by, event)).await,
+            },
+        )
     }
     /// Executes an event as a request of its own: it has its own time and its own part of the memory.
-    async fn respond(&self, plan: &SourcePlan, opener: &Opener, event: Event) -> Response {
+    async fn respond(&self, plan: &SourcePlan, by: EventContext<'_>, event: Event) -> Response {
         let memory = self.worker.reserve(&self.gateway.memory);
         let held = event.as_ref().map_or(0, |response| response.body.len());
         if memory.grow(held).is_err() {
@@ -153,7 +184,11 @@ impl SourceInput {
         }
         let answered = event.as_ref().ok().map(|response| response.body.clone());
         let (telemetry, operation) = (&self.gateway.telemetry, &plan.bound.operation);
-        let context = opener.context().told_to(telemetry).counted_in(&memory);
+        let run = by.hooks.map(KeptRun::run);
+        let told = by.hooks.zip(run.as_ref());
+        let told = told.map(|(kept, run)| kept.operation(run));
+        let context = by.opener.context().told_to(telemetry).counted_in(&memory);
+        let context = context.with_hooks(told.as_ref());
         // Boxed: keeps the common future small.
         let record = telemetry.begin_event(plan.subgraph());
         let record = record.map(Box::new);
@@ -213,7 +248,7 @@ fn has_data(response: &[u8]) -> bool {
 
 /// Runs a source until it ends, or nobody is subscribed any more.
 pub(crate) async fn run(
-    input: Box<SourceInput>,
+    mut input: Box<SourceInput>,
     plan: Box<SourcePlan>,
     mut running: RunningSource,
 ) {
@@ -222,8 +257,14 @@ pub(crate) async fn run(
     {
         observer.passed(&StageEvent::Source(plan.subgraph(), &request.body));
     }
-    let end = serve(&input, plan, &running).await;
+    let mut hooks = input.hooks.take();
+    let subgraph: Box<str> = plan.subgraph().into();
+    let end = serve(&input, plan, &running, &mut hooks).await;
     running.set_end(end);
+    drop(running);
+    if let Some(kept) = hooks.filter(|_| input.opening.asks_subgraph()) {
+        kept.tell_end(&subgraph).await;
+    }
 }
 
 /// What a source does next.
@@ -253,6 +294,7 @@ async fn serve(
     input: &SourceInput,
     mut plan: Box<SourcePlan>,
     running: &RunningSource,
+    hooks: &mut Option<KeptRun>,
 ) -> StreamEnd {
     let gateway = &*input.gateway;
     let context = input.opener.context().told_to(&gateway.telemetry);
@@ -268,15 +310,17 @@ async fn serve(
     let Some((request, endpoint)) = plan.lasting_source() else {
         // Nothing may be asked: the response says why.
         let nothing = Err(no_events());
-        let response = Box::pin(input.respond(&plan, opener, nothing)).await;
+        let by = EventContext::new(opener, hooks);
+        let response = Box::pin(input.respond(&plan, by, nothing)).await;
         return StreamEnd::Failed(response.json);
     };
+    let endpoint = input.opening.endpoint().unwrap_or(endpoint);
     let headers = &input.opener.headers;
     let caller = OperationCaller::new(&context, &operation);
     let transport = RequestTransport::new(&input.worker.client, &*endpoint, headers, None)
         .asked_by(Some(&caller))
         .reporting_to(Some(&telling as &dyn Reporter));
-    let mut opening = Some(transport.subscribe(request));
+    let mut opening = Some(input.opening.open(&transport, request));
     let mut events: Option<EventStream<'_>> = None;
     let mut ending = gateway.sources.ending();
     let mut retiring = Retiring::default();
@@ -317,6 +361,9 @@ async fn serve(
             Turn::Ending(None) => return StreamEnd::Drain,
             Turn::Ending(Some((state, ending))) => {
                 changed.set(change(ending));
+                if let Some(kept) = hooks {
+                    kept.refresh();
+                }
                 let opener = renewed.as_ref().unwrap_or(opener);
                 let looked = retiring.look_at(state, (input, opener), &mut plan, running);
                 Box::pin(looked).await;
@@ -325,14 +372,18 @@ async fn serve(
             Turn::Retire => retiring.end_some(running),
             Turn::Opened(Ok(opened)) => (opening, events) = (None, Some(opened)),
             Turn::Opened(Err(error)) => {
-                let response = input.respond(&plan, opener, Err(error));
+                let by = EventContext::new(opener, hooks);
+                let response = input.respond(&plan, by, Err(error));
                 return StreamEnd::Failed(Box::pin(response).await.json);
             }
             Turn::Event(None) => return StreamEnd::Complete,
             Turn::Event(Some(event)) => {
                 renewed = taken_over(input, &plan, running).or(renewed);
                 let opener = renewed.as_ref().unwrap_or(opener);
-                let response = input.response(&plan, opener, &telling, event).await;
+                let by = EventContext::new(opener, hooks);
+                let Some(response) = input.response(&plan, by, &telling, event).await else {
+                    continue;
+                };
                 if response.is_last {
                     return StreamEnd::Failed(response.json);
                 }

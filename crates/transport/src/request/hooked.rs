@@ -167,7 +167,7 @@ impl RequestTransport<'_> {
 }
 
 /// Where a subgraph is asked; the first of several places.
-fn url_of(endpoint: &Endpoint) -> Option<String> {
+pub(super) fn url_of(endpoint: &Endpoint) -> Option<String> {
     let address = endpoint.replicas.as_ref().ok()?.addresses().next()?;
     Some(match &address.target {
         Target::Tcp(..) => {
@@ -181,7 +181,7 @@ fn url_of(endpoint: &Endpoint) -> Option<String> {
 
 /// The same subgraph at another place: any `http` or `https` URL, with the TLS of this subgraph. What proves the gateway to
 /// the subgraph is not for another host. Nobody else joins a request to it, as it is known by its address in memory.
-fn elsewhere(endpoint: &Endpoint, url: &str) -> Result<Endpoint, Failure> {
+pub(super) fn elsewhere(endpoint: &Endpoint, url: &str) -> Result<Endpoint, Failure> {
     let unusable = |why: String| {
         let what = "the URL that it is sent to instead cannot be used";
         failed(HTTP_ERROR, &endpoint.name, what, why)

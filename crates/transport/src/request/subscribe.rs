@@ -5,20 +5,79 @@ use ogive_execute::{EventStream, Failure, FailureReport, SubgraphRequest, Transp
 use tokio::time::Instant;
 
 use crate::{
-    Answered, Endpoint, RequestTransport, ServiceRequest, SubgraphService,
+    Answered, Endpoint, FetchDecision, FetchHook, FetchRequest, RequestTransport, ServiceRequest,
+    SubgraphService,
     error::is_no_fault_of_subgraph,
     events::{self, SubscribeRequest},
     extensions::extended,
     sign,
 };
 
-use super::{left_alone, too_slow};
+use super::{
+    hooked::{elsewhere, url_of},
+    left_alone, too_slow,
+};
+
+impl Endpoint {
+    /// This subgraph with its streams of events at another `http` or `https` URL, which is the whole URL of the streams.
+    pub fn with_events_at(&self, url: &str) -> Result<Endpoint, Failure> {
+        let mut endpoint = elsewhere(self, url)?;
+        endpoint.events = endpoint.events.map(|events| {
+            let mut events = events.as_ref().clone();
+            events.path = None;
+            events.into()
+        });
+        Ok(endpoint)
+    }
+    /// Where its streams of events are opened; the first of several places.
+    fn events_url(&self) -> Option<String> {
+        let url = url_of(self)?;
+        let Some(path) = self.events.as_ref().and_then(|events| events.path.as_ref()) else {
+            return Some(url);
+        };
+        let (scheme, rest) = url
+            .split_once("://")
+            .filter(|(scheme, _)| *scheme != "unix")?;
+        let host = rest.split_once('/').map_or(rest, |(host, _)| host);
+        Some(format!("{scheme}://{host}{path}"))
+    }
+}
 
 impl RequestTransport<'_> {
-    pub(super) async fn subscribed(
+    /// Lets a hook see the request that opens a stream of events. The stream is opened as the hook decides by
+    /// [`subscribe_as`](Self::subscribe_as).
+    pub async fn decide_source(
         &self,
+        hook: &dyn FetchHook,
+        request: &SubgraphRequest,
+    ) -> Result<FetchDecision, Failure> {
+        let (endpoint, outgoing) = self.outgoing(request.subgraph)?;
+        let asked = FetchRequest {
+            subgraph: &endpoint.name,
+            url: endpoint.events_url(),
+            headers: outgoing.headers.clone(),
+            body: match &outgoing.extensions {
+                None => request.body.clone(),
+                Some(extensions) => extended(&request.body, extensions),
+            },
+        };
+        hook.request(0, asked).await
+    }
+
+    /// Opens a stream of events with the headers that a hook decided; the body has all extensions.
+    pub async fn subscribe_as<'s>(
+        &'s self,
         request: SubgraphRequest,
-    ) -> Result<EventStream<'_>, Failure> {
+        headers: &'s HeaderMap,
+    ) -> Result<EventStream<'s>, Failure> {
+        self.subscribed(request, Some(headers)).await
+    }
+
+    pub(super) async fn subscribed<'s>(
+        &'s self,
+        request: SubgraphRequest,
+        decided: Option<&'s HeaderMap>,
+    ) -> Result<EventStream<'s>, Failure> {
         let (endpoint, common) = self.outgoing(request.subgraph)?;
         if let Some(service) = &endpoint.service {
             return self.subscribed_to(&**service, endpoint, request).await;
@@ -32,8 +91,8 @@ impl RequestTransport<'_> {
             observer.sending(number, &mut own);
         }
         let asked = match &common.extensions {
-            None => request.body,
-            Some(extensions) => extended(&request.body, extensions),
+            Some(extensions) if decided.is_none() => extended(&request.body, extensions),
+            _ => request.body,
         };
         let body = match &endpoint.signer {
             None => asked,
@@ -48,7 +107,7 @@ impl RequestTransport<'_> {
             names: &self.client.names,
             endpoint,
             source,
-            headers: &common.headers,
+            headers: decided.unwrap_or(&common.headers),
             own,
             body,
             deadline: self.deadline,

@@ -6,7 +6,6 @@ use super::{
     COMPONENT_FAULTS,
     guest::{Guest, component},
 };
-use ogive_gateway::GatewayOptions;
 
 use crate::{
     coprocessor::{
@@ -14,7 +13,7 @@ use crate::{
         endings::{ENDINGS, STATUSES, status_of},
     },
     faults::{compare, seen},
-    graph::{Graph, config},
+    graph::Graph,
     http_client::{Answer, post_with},
 };
 
@@ -42,27 +41,6 @@ fn with(hooks: &[(&str, &str)], options: &str) -> (Graph, Guest) {
     let guest = Guest::new(hooks);
     let graph = Graph::with(&format!("{}{SHOWN}", guest.yaml(options)));
     (graph, guest)
-}
-
-#[test]
-fn whoever_looks_at_requests_to_subgraphs_is_named_as_what_keeps_subscriptions_out() {
-    for (hook, is_refused) in [
-        ("subgraph-request", true),
-        ("subgraph-response", true),
-        ("answer", false),
-    ] {
-        let guest = Guest::new(&[(hook, "(i32.const 0)")]);
-        let yaml = format!("subscription: {{ enabled: true }}\n{}", guest.yaml(""));
-        let config = config(&yaml);
-        let notes = GatewayOptions::load(&config).unwrap().notes();
-        assert_eq!(notes, GatewayOptions::notes_of(&config));
-        let stage = format!("is called at `{}`", hook.replace('-', "_"));
-        let is_told = |note: &String| {
-            note.starts_with("every subscription is refused: the component ")
-                && note.contains(&stage)
-        };
-        assert_eq!(notes.iter().any(is_told), is_refused, "{notes:?}");
-    }
 }
 
 #[test]

@@ -17,10 +17,7 @@ use super::{
     over_http::{ADDED, Client, MULTIPART, SSE},
     over_websocket::{self, MODERN, run},
 };
-use crate::{
-    coprocessor::{playing, told},
-    http_client::{JSON, send},
-};
+use crate::coprocessor::{playing, told};
 
 /// A test that waits longer has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -360,20 +357,4 @@ fn subscriptions_go_on_while_the_same_looks_at_them_and_end_when_another_one_doe
     let _source = graph.feed.opened();
     graph.reload_as(&[("events", EVENTS), ("texts", TEXTS)], &changed);
     assert!(client.rest().contains("SUBSCRIPTION_SCHEMA_RELOAD"));
-}
-
-#[test]
-fn requests_to_subgraphs_that_are_looked_at_refuse_subscriptions() {
-    let coprocessor = playing(|_| json!({}));
-    let graph = with(
-        &coprocessor,
-        "subgraph: { all: { request: { headers: true } } }",
-        "",
-    );
-    let headers = [JSON, ("accept", SSE)];
-    let body = json!({ "query": ADDED }).to_string();
-    let address = graph.served.address;
-    let refused = send(address, "POST", "/graphql", &headers, body.as_bytes());
-    let text = refused.text();
-    assert!(text.contains("SUBSCRIPTIONS_NOT_SUPPORTED"), "{text}");
 }

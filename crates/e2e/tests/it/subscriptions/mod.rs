@@ -20,6 +20,7 @@ mod reload;
 mod revoked;
 mod shares;
 mod single_connection;
+mod source_hooks;
 mod told;
 pub(crate) mod violations;
 

@@ -740,9 +740,12 @@ async fn explaining_tells_the_source_and_what_an_event_takes() {
 /// Found by a first user: a plan and no refusal, though whoever sends it is refused.
 #[tokio::test(flavor = "current_thread")]
 async fn explaining_refuses_a_subscription_that_would_be_refused() {
-    let hooks = "coprocessor: { url: 'http://127.0.0.1:1/', subgraph: { all: { request: { headers: true } } } }\n";
-    for (yaml, is_refused) in [("", false), (hooks, true)] {
-        let graph = Streamed::with(yaml);
+    let off = "subscription: { enabled: false }\n";
+    for (yaml, is_refused) in [("", false), (off, true)] {
+        let graph = Streamed::with("");
+        if is_refused {
+            graph.reload_as(&super::GRAPH, yaml);
+        }
         let input = ogive_gateway::ExplainInput {
             request: ogive_gateway::GraphqlRequest {
                 query: ADDED.to_owned(),

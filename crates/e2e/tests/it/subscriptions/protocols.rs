@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::{
     graph::{Served, config, state},
     http_client::connect,
+    scripts::Script,
 };
 
 const SDL: &str = "
@@ -28,6 +29,15 @@ const DATA: &str = "types: { User: [{ id: 1, name: Ann }, { id: 2, name: Bob }] 
 
 /// What a client gets over server-sent events, to the end of the stream.
 fn subscribed(mode: &str, faults: &[&str]) -> String {
+    subscribed_with(mode, faults, |url| (url, String::new()))
+}
+
+/// The same; `hooks` gets the URL of the subgraph, and gives the one that the gateway knows, and further configuration.
+fn subscribed_with(
+    mode: &str,
+    faults: &[&str],
+    hooks: impl FnOnce(String) -> (String, String),
+) -> String {
     let source = Source::Data(Arc::new(Data::parse(DATA).unwrap()));
     let subgraph = Subgraph::new("users", SDL, source, Options::default()).unwrap();
     let faults = faults.iter().map(|fault| EventFault::parse(fault).unwrap());
@@ -49,9 +59,11 @@ fn subscribed(mode: &str, faults: &[&str]) -> String {
     };
     let composed = compose(&[input], &ComposeOptions::default());
     let supergraph = composed.supergraph_sdl.unwrap();
-    let mut config = config(&format!("subscription:\n  enabled: true\n{mode}"));
-    let url = Url(mock.url("users"));
-    config.override_subgraph_url.insert("users".into(), url);
+    let (url, more) = hooks(mock.url("users"));
+    let mut config = config(&format!("subscription:\n  enabled: true\n{mode}{more}"));
+    config
+        .override_subgraph_url
+        .insert("users".into(), Url(url));
     let served = Served::start(state(&supergraph, &config), &config);
     if mode.contains("callback") {
         // Subgraphs call whatever port the gateway has.
@@ -104,6 +116,45 @@ fn events_arrive_whichever_protocol_the_subgraph_speaks() {
         let names = answer.split("\"name\":\"").skip(1).map(|rest| &rest[..3]);
         let names: Vec<&str> = names.collect();
         assert_eq!(names, ["Ann", "Bob", "Ann"], "{protocol}: {answer}");
+        assert!(answer.contains("event: complete"), "{protocol}: {answer}");
+        assert!(!answer.contains("errors"), "{protocol}: {answer}");
+    }
+}
+
+/// The subgraph is reached only at the URL that a hook sends the request to, and its events are those that a hook makes of them.
+#[test]
+fn hooks_see_requests_and_events_whichever_protocol_the_subgraph_speaks() {
+    let protocols = [
+        "auto",
+        "graphql_ws",
+        "graphql_transport_ws",
+        "sse",
+        "multipart",
+    ];
+    let modes = protocols.map(|protocol| (protocol, mode(protocol)));
+    let called = ("callback", called_back("60s"));
+    for (protocol, mode) in modes.into_iter().chain([called]) {
+        let mut script = None;
+        let answer = subscribed_with(&mode, &[], |url| {
+            let port = url.rsplit(':').next().unwrap();
+            let (port, path) = port.split_once('/').unwrap();
+            let script = script.insert(Script::new(&format!(
+                "fn subgraph_service(service, name) {{
+                    service.map_request(|request| {{ request.subgraph.uri.port = {port}; }});
+                    service.map_response(|response| {{
+                        if !response.has_next {{ return; }}
+                        let data = response.body.data;
+                        data.userAdded.name += \"!\";
+                        response.body.data = data;
+                    }});
+                }}"
+            )));
+            // Nothing listens there.
+            (format!("http://127.0.0.1:1/{path}"), script.yaml())
+        });
+        let names = answer.split("\"name\":\"").skip(1).map(|rest| &rest[..4]);
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names, ["Ann!", "Bob!", "Ann!"], "{protocol}: {answer}");
         assert!(answer.contains("event: complete"), "{protocol}: {answer}");
         assert!(!answer.contains("errors"), "{protocol}: {answer}");
     }
