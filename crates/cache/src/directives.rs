@@ -123,11 +123,13 @@ fn parse_seconds(argument: &str) -> Option<u64> {
         .strip_prefix('"')
         .and_then(|text| text.strip_suffix('"'))
         .unwrap_or(argument);
-    if bare.is_empty() || !bare.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    // A number that does not fit is longer than any lifetime.
-    Some(bare.parse().unwrap_or(u64::MAX))
+    parse_digits(bare)
+}
+
+/// Seconds in digits; `None` for any other text. A number that does not fit is longer than any lifetime.
+pub(crate) fn parse_digits(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 /// Splits a list at the commas outside of quotation marks.

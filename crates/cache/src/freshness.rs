@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
 
-use crate::{Directives, Timestamp};
+use crate::{Directives, Timestamp, directives::parse_digits};
 
 /// Lifetimes that the operator configures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -172,11 +172,7 @@ fn initial_age(
     let mut values = headers.get_all(header::AGE).iter();
     let said = match (values.next(), values.next()) {
         (None, _) => 0,
-        (Some(value), None) => {
-            let text = value.to_str().ok()?;
-            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            is_number.then(|| text.parse().unwrap_or(u64::MAX / 4000))?
-        }
+        (Some(value), None) => parse_digits(value.to_str().ok()?)?,
         (Some(_), Some(_)) => return None,
     };
     let delay = exchange.answered_at.since(exchange.asked_at);

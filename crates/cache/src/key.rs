@@ -11,6 +11,7 @@
 use std::{cell::OnceCell, fmt};
 
 use http::{HeaderName, HeaderValue, header};
+use ogive_base::encode::hex;
 use ring::{
     digest,
     rand::{SecureRandom, SystemRandom},
@@ -65,7 +66,7 @@ pub struct Key(pub [u8; 16]);
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 

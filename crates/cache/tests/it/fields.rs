@@ -1,12 +1,10 @@
 //! Structured fields, compared with the npm package structured-headers.
 
-use std::process::Command;
-
 use ogive_cache::structured::{Malformed, Value as Item, parse_dictionary, parse_list};
-use ogive_testbase::{left_out, needs::ORACLE_IS_OFF, oracle};
+use ogive_testbase::{left_out, needs::ORACLE_IS_OFF};
 use serde_json::{Value, json};
 
-use crate::made::file;
+use crate::made::{file, record};
 
 #[test]
 fn fields_are_read_as_the_reference_reads_them() {
@@ -16,23 +14,17 @@ fn fields_are_read_as_the_reference_reads_them() {
 
 #[test]
 fn ten_thousand_more_fields_are_read_as_the_reference_reads_them() {
-    let Some(folder) = oracle("cache/node_modules/structured-headers") else {
+    let Some(made) = record("fields", "structured-headers") else {
         return left_out(ORACLE_IS_OFF);
     };
-    let script = folder.join("cache/record.mjs");
-    let made = Command::new("node")
-        .arg(script)
-        .args(["fields", "2", "10000"])
-        .output();
-    let made = String::from_utf8(made.unwrap().stdout).unwrap();
     judge_all(&made, 10_000);
 }
 
 /// Reads all fields; gives how many contain something.
-fn judge_all(record: &str, count: usize) -> usize {
-    assert_eq!(record.lines().count(), count);
+fn judge_all(lines: &str, count: usize) -> usize {
+    assert_eq!(lines.lines().count(), count);
     let mut read = 0;
-    for line in record.lines() {
+    for line in lines.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let text = line["text"].as_str().unwrap();
         let members = parse_dictionary(text).map(|members| {

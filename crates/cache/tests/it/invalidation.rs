@@ -8,7 +8,7 @@ use ogive_cache::{
 };
 use ogive_testbase::Rng;
 
-use crate::made::{NOW, anyone, body, cache, first, headers, store};
+use crate::made::{Answered, NOW, anyone, body, cache, first, headers, store};
 
 /// A request under way: what it was answered, and the clock before it was sent.
 struct InFlight {
@@ -63,9 +63,13 @@ impl World {
         } = self.in_flight.swap_remove(at);
         let key = first(&self.cache, &thing.to_string());
         let (text, tags) = (version.to_string(), tags(thing));
-        let written = (stamp, &*text, &tags[..]);
+        let answered = Answered {
+            stamp,
+            body: &text,
+            tags: &tags,
+        };
         let said = headers(&[("cache-control", "max-age=60, public")]);
-        let stored = store(&self.cache, key, &anyone(), written, &said, self.now);
+        let stored = store(&self.cache, key, &anyone(), answered, &said, self.now);
         self.late += usize::from(stored.is_err());
     }
 

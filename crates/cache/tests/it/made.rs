@@ -1,6 +1,6 @@
 //! What tests make: headers, entries, caches.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, process::Command, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -10,6 +10,7 @@ use ogive_cache::{
     KeyParts, KeySecret, Lifetime, Lookup, Remote, ResponseCache, StoringPolicy, StoringRefusal,
     Tag, Timestamp, Validators, Write, decide,
 };
+use ogive_testbase::oracle;
 
 pub(crate) const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -74,15 +75,23 @@ pub(crate) fn anyone() -> CallerKey<'static> {
     CallerKey::new(&[], None)
 }
 
-/// Stores an answer with these headers that was asked for at `stamp`.
+/// An answer whose request was sent at `stamp`.
+pub(crate) struct Answered<'a> {
+    pub(crate) stamp: ClockStamp,
+    pub(crate) body: &'a str,
+    pub(crate) tags: &'a [Tag],
+}
+
+/// Stores an answer with these headers.
 pub(crate) fn store(
     cache: &ResponseCache,
     first: Key,
     caller: &CallerKey<'_>,
-    (stamp, body, tags): (ClockStamp, &str, &[Tag]),
+    answered: Answered<'_>,
     headers: &HeaderMap,
     now: Timestamp,
 ) -> Result<(), StoringRefusal> {
+    let Answered { stamp, body, tags } = answered;
     let answer = Answer {
         status: 200,
         headers,
@@ -108,6 +117,16 @@ pub(crate) fn store(
         client: None,
     };
     cache.store(write, now)
+}
+
+/// Ten thousand verdicts of an npm package, one JSON line each; `None` where the package is not installed.
+pub(crate) fn record(kind: &str, package: &str) -> Option<String> {
+    let oracle = oracle(&format!("cache/node_modules/{package}"))?;
+    let made = Command::new("node")
+        .arg(oracle.join("cache/record.mjs"))
+        .args([kind, "2", "10000"])
+        .output();
+    Some(String::from_utf8(made.unwrap().stdout).unwrap())
 }
 
 /// The body that was found.

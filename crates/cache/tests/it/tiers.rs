@@ -12,7 +12,7 @@ use ogive_testbase::Rng;
 use tokio::time::Instant;
 
 use crate::{
-    made::{NOW, anyone, body, first, headers, sent, store},
+    made::{Answered, NOW, anyone, body, first, headers, sent, store},
     remote_double::{Service, State},
 };
 
@@ -41,7 +41,12 @@ async fn find(cache: &ResponseCache, key: Key, now: Timestamp) -> Option<String>
 }
 
 fn put(cache: &ResponseCache, key: Key, stamp: ClockStamp, text: &str, tags: &[Tag]) {
-    let _ = store(cache, key, &anyone(), (stamp, text, tags), &public(), NOW);
+    let answered = Answered {
+        stamp,
+        body: text,
+        tags,
+    };
+    let _ = store(cache, key, &anyone(), answered, &public(), NOW);
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +108,12 @@ async fn a_record_that_is_not_known_costs_a_second_round_once() {
     let said = headers(&[("cache-control", "max-age=60, public"), ("vary", "x-a")]);
     let sent_one = sent(&stored);
     let caller = CallerKey::new(&sent_one, None);
-    store(&one, key, &caller, (one.stamp(), "1", &[]), &said, NOW).unwrap();
+    let answered = Answered {
+        stamp: one.stamp(),
+        body: "1",
+        tags: &[],
+    };
+    store(&one, key, &caller, answered, &said, NOW).unwrap();
     one.flush().await;
     let sent_other = sent(&asked);
     let caller = CallerKey::new(&sent_other, None);
