@@ -171,6 +171,11 @@ impl ResponseCache {
         }
     }
 
+    /// The limits and choices.
+    pub fn options(&self) -> &CacheOptions {
+        &self.options
+    }
+
     /// The maker of keys.
     pub fn keys(&self) -> &KeyMaker {
         &self.keys

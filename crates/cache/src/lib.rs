@@ -10,7 +10,8 @@
 //! The crate does not depend on plans, HTTP connections or Redis: the caller passes requests, answers and the time.
 //!
 //! Reading order: [`key`] and [`vary`] (which requests are equal), [`directives`], [`freshness`] and [`storing`] (which
-//! answers are stored, for which callers, how long), [`tag`] and [`clock`] (invalidation), [`entry`] and [`memory`],
+//! answers are stored, for which callers, how long), [`tag`] and [`clock`] (invalidation), [`entities`] (one entry for each
+//! entity of a request), [`entry`] and [`memory`],
 //! [`flight`] and [`refresh`] (which caller sends a request for an entry that is missing or about to expire), [`remote`],
 //! [`writer`], and [`cache`], which uses all of them.
 
@@ -22,6 +23,8 @@ pub mod codec;
 #[cfg(test)]
 mod crossings;
 pub mod directives;
+pub mod entities;
+mod entity_query;
 pub mod entry;
 pub mod flight;
 pub mod freshness;
@@ -44,6 +47,7 @@ pub use cache::{CacheOptions, Found, Lookup, LostPolicy, Refresh, ResponseCache,
 pub use canonical::canonical;
 pub use clock::{ClockStamp, ClockState, Invalidation, InvalidationList, Position};
 pub use directives::Directives;
+pub use entities::{EntityAnswer, EntityRequest, Representation};
 pub use entry::{Entry, EntryKind};
 pub use flight::{FlightOutcome, FlightRole, Flights, Leader, Waiter};
 pub use freshness::{Exchange, Lifetime, LifetimePolicy, Use, Validators};

@@ -194,6 +194,7 @@ subscription: { enabled: true, mode: { callback: { public_url: 'https://callback
 authorization: { directives: enforce, claims: { header: x-claims, trusted: [10.0.0.0/8] }, policies: { http: { url: 'https://policies.example/' } } }
 store: { redis: { urls: ['redis://store.example'] } }
 apq: { router: { cache: { storage: redis } } }
+response_cache: { enabled: true }
 usage: { enabled: true, file: { path: usage.ndjson }, hive: { endpoint: 'https://usage.example/' }, otlp: { timeout: 3s } }
 traffic_shaping: { router: { rate_limit: { capacity: 5, key: header, header: x-one }, overload: { enabled: true } } }
 ";

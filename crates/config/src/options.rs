@@ -74,6 +74,8 @@ section! {
         pub demand_control: DemandControlOptions = DemandControlOptions::default(),
         /// Which clients ask for what.
         pub usage: UsageOptions = UsageOptions::default(),
+        /// Answers and entities of subgraphs, kept across requests.
+        pub response_cache: crate::ResponseCacheOptions = crate::ResponseCacheOptions::default(),
         /// What several processes share.
         pub store: StoreSection = StoreSection::default(),
         /// A service that is told of requests, and may change or end them.
@@ -637,6 +639,10 @@ impl Config {
                 names.map(|name| ("error_rules", name.as_str()))
             })
             .chain(keys("execution.subgraphs", &self.execution.subgraphs))
+            .chain(keys(
+                "response_cache.subgraph.subgraphs",
+                &self.response_cache.subgraph.subgraphs,
+            ))
             .chain(keys(
                 "authentication.subgraph.subgraphs",
                 &self.authentication.subgraph.subgraphs,

@@ -199,6 +199,9 @@ sample! {
     crate::ReuseWord = crate::ReuseWord::All;
     crate::SubgraphExecution = crate::SubgraphExecution::default();
     Vec<String> = Vec::new();
+    Vec<HeaderName> = Vec::new();
+    crate::SubgraphCacheRule = crate::SubgraphCacheRule::default();
+    crate::PrivateIdOptions = crate::PrivateIdOptions::default();
     crate::HeaderSection = crate::HeaderSection::default();
     crate::SubgraphTraffic = crate::SubgraphTraffic::default();
     crate::SubgraphCostOptions = crate::SubgraphCostOptions::default();

@@ -49,6 +49,7 @@ impl Config {
         notes.0.extend(self.note_what_subgraphs_are_told());
         self.note_tokens(&mut notes);
         self.note_subscriptions(&mut notes);
+        notes.0.extend(self.note_response_cache());
         notes.0
     }
     /// Whether there are tokens, keys or components by which callers are known.

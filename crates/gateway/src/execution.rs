@@ -163,6 +163,7 @@ impl<'a> Execution<'a> {
             .rewritten_by(state.options.error_rules())
             .hooked_by(hook(context))
             .admitted_by(admission)
+            .kept_in(state.cache())
             .observed_by(observer)
             .within(state.options.request_memory.ceiling)
             .counted_in(context.memory(), held)

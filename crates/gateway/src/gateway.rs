@@ -24,6 +24,7 @@ use crate::{
     options::GatewayOptions,
     policies::policies,
     schema::{refinement::Wakeup, state::SchemaState},
+    shared::response_cache::response_cache,
     shared::shared_state::shared_state,
     stages::{Pipeline, Process, Services},
     subscribe::{
@@ -121,7 +122,11 @@ impl Serving {
             policies: policies(options.policies.as_ref(), before.policies),
             overload: overload(options.overload.as_ref(), before.overload),
             shared: shared_state(options.store.as_ref(), before.shared),
+            cache: response_cache(options.cache.as_ref(), before.cache, &process.memory),
         };
+        if let Some(cache) = &services.cache {
+            state.keep_answers_in(cache);
+        }
         Serving {
             pipeline: Pipeline::new(process, &services, &state, &options),
             services,

@@ -3,6 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use ogive_base::{Client, ShareLimits};
+use ogive_cache::CacheOptions;
 use ogive_config::{CedarOptions, Config, IncrementalFormat, OperationWord};
 use ogive_edge::{
     cors::{Cors, Csrf},
@@ -33,7 +34,10 @@ use crate::{
     respond::expose::ExposeOptions,
     router::static_responses::StaticResponses,
     schema::{access::UpgradeAccess, state::SchemaState},
-    shared::{memory, observe_options::ObserveOptions, shared_state::store_options},
+    shared::{
+        memory, observe_options::ObserveOptions, response_cache::cache_options,
+        shared_state::store_options,
+    },
     subscribe::options::SubscriptionOptions,
     usage::UsageOptions,
 };
@@ -73,6 +77,8 @@ pub struct GatewayOptions {
     pub usage: Option<UsageOptions>,
     /// What is refused under overload; `None` if nothing is.
     pub overload: Option<OverloadOptions>,
+    /// How much of subgraphs' answers is kept across requests; `None` if nothing is.
+    pub cache: Option<CacheOptions>,
     /// Where processes share state; `None` if they share none.
     pub store: Option<StoreOptions>,
     /// Who decides policies; `None` if nobody does.
@@ -280,6 +286,7 @@ impl GatewayOptions {
             overload: OverloadOptions::new(config),
             static_responses: StaticResponses::new(config),
             usage: UsageOptions::new(config),
+            cache: cache_options(config),
             store: None,
             policies: PolicyOptions::new(config),
             hook_settings: HookSettings::new(config),

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use ogive_base::MemoryBudget;
+use ogive_cache::ResponseCache;
 use ogive_edge::client_shares::ClientShares;
 use ogive_server::offload::Offload;
 
@@ -44,6 +45,7 @@ pub(crate) struct Services {
     pub(crate) policies: Option<Arc<Policies>>,
     pub(crate) overload: Option<Arc<Overload>>,
     pub(crate) shared: Option<Arc<SharedState>>,
+    pub(crate) cache: Option<Arc<ResponseCache>>,
 }
 
 /// The stages, in the order in which a request passes them.

@@ -12,8 +12,7 @@ pub(crate) const CODE: &str = "code for another gateway is not loaded here; a We
 pub(crate) const COPROCESSOR: &str = "a coprocessor has no such key here, and the stages that are brought over run without it: see `coprocessor`";
 pub(crate) const HIVE_COPROCESSOR: &str = "coprocessors use Apollo Router's protocol here: write `coprocessor` by hand, with its `url` and stages";
 pub(crate) const COSTS: &str = "costs are counted by `@cost` and `@listSize`, and limited in `demand_control` for the whole operation and by subgraph (`strategy.static_estimated.subgraph`)";
-pub(crate) const CACHES: &str =
-    "responses are not cached across requests; equal requests in flight are sent once";
+pub(crate) const CACHES: &str = "write a rule by hand: `response_cache.subgraph` keeps answers and entities in memory; see docs/response-cache.md";
 pub(crate) const SIGNATURES: &str =
     "authentication to subgraphs is configured differently: see `authentication.subgraph`";
 pub(crate) const MUTATIONS: &str = "write a rule by hand: `limits.operation_rules: [{ refuse: mutations }]`, with `when` or `unless` for a condition";

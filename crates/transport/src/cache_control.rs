@@ -5,6 +5,8 @@
 //! (`private`), and told apart by those headers (`vary`). However the statement came about: merged, taken from one
 //! answer, or written by a rule.
 
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// The statements of `cache-control` (RFC 9111, section 5.2.2) that can be merged. Others are dropped: what nobody
@@ -71,6 +73,15 @@ impl CacheControl {
                 .flatten(),
         }
     }
+    /// What is left of it after an answer was kept for this time.
+    pub(crate) fn after(self, age: Duration) -> Self {
+        let left = |seconds: Option<u64>| seconds.map(|s| s.saturating_sub(age.as_secs()));
+        CacheControl {
+            max_age: left(self.max_age),
+            s_maxage: left(self.s_maxage),
+            ..self
+        }
+    }
     pub(crate) fn to_value(self) -> HeaderValue {
         if self.no_store {
             return HeaderValue::from_static("no-store");
@@ -99,6 +110,21 @@ impl CacheControl {
             .filter(|v| !v.is_empty())
             .unwrap_or(HeaderValue::from_static("no-store"))
     }
+}
+
+/// What headers state to caches. Headers that state nothing permit nothing.
+pub(crate) fn stated(headers: &HeaderMap) -> CacheControl {
+    let mut lines = headers.get_all(header::CACHE_CONTROL).iter();
+    let first = lines.next().map_or_else(
+        || CacheControl {
+            no_store: true,
+            ..CacheControl::default()
+        },
+        CacheControl::parse,
+    );
+    lines
+        .map(CacheControl::parse)
+        .fold(first, CacheControl::and)
 }
 
 /// Whether some cache would store a response by this header.
@@ -234,6 +260,24 @@ mod tests {
         let not_stored = [("cache-control", "no-store"), said[0]];
         let settled = settled(false, &[], &not_stored);
         assert_eq!(settled, "cache-control: no-store");
+    }
+
+    #[test]
+    fn an_answer_that_was_kept_is_fresh_for_what_is_left_of_its_lifetime() {
+        for (said, expected) in [
+            (
+                "public, max-age=60, s-maxage=5",
+                "public, max-age=50, s-maxage=0",
+            ),
+            ("no-cache", "no-cache"),
+            ("MAX-AGE=10", "max-age=0"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(said));
+            let left = stated(&headers).after(Duration::from_secs(10));
+            assert_eq!(left.to_value(), expected);
+        }
+        assert_eq!(stated(&HeaderMap::new()).to_value(), "no-store");
     }
 
     #[test]

@@ -289,7 +289,10 @@ impl Client {
             head: &|out| write_head(out, ask),
             body: &ask.body,
             is_head: false,
-            wanted: if endpoint.response_headers.is_empty() && !endpoint.keeps_headers {
+            wanted: if endpoint.response_headers.is_empty()
+                && !endpoint.keeps_headers
+                && endpoint.cache.is_none()
+            {
                 HeaderScope::Deciding
             } else {
                 HeaderScope::All

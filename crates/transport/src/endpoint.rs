@@ -8,7 +8,8 @@ use ogive_execute::RequestLimits;
 
 use crate::{
     CallerContext, CircuitBreaker, ClientTls, Encoding, EventSource, HeaderRules, Health, Hedge,
-    Http2, LearnedProtocol, RequestExtensions, ResponseHeaderRules, Retry, Signer, SubgraphService,
+    Http2, LearnedProtocol, RequestExtensions, ResponseHeaderRules, Retry, Signer,
+    SubgraphCachePolicy, SubgraphService,
     address::{Address, EndpointError},
     balance::{OutlierEjection, Replicas},
     condition::SharedCondition,
@@ -114,6 +115,8 @@ pub struct Endpoint {
     pub response_headers: ResponseHeaderRules,
     /// Whether all headers of its answers are wanted, whatever the rules for them are; default no.
     pub keeps_headers: bool,
+    /// How its answers are kept across requests; default not at all.
+    pub cache: Option<Arc<SubgraphCachePolicy>>,
     /// What its past says about its next request.
     pub health: Arc<Health>,
     /// Whether clients see what it says about its errors; default true.
@@ -170,6 +173,7 @@ impl Endpoint {
             extensions: RequestExtensions::default(),
             response_headers: ResponseHeaderRules::default(),
             keeps_headers: false,
+            cache: None,
             health: Arc::default(),
             shows_errors: true,
             events: None,
@@ -192,8 +196,10 @@ impl Endpoint {
             learned: LearnedProtocol::default(),
             ..events.clone()
         });
+        let cache = self.cache.as_deref().map(|cache| cache.at(url));
         Endpoint {
             replicas,
+            cache: cache.map(Arc::new),
             health: Arc::default(),
             events: events.map(Arc::new),
             elsewhere: Arc::default(),
@@ -207,6 +213,7 @@ impl Endpoint {
         self.replicas = Err(EndpointError::Missing);
         self.elsewhere = Arc::default();
         self.signer = None;
+        self.cache = None;
     }
     /// Where a request of a client goes.
     #[inline]

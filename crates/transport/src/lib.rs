@@ -53,6 +53,7 @@ pub mod service;
 mod sign;
 pub mod signer;
 pub mod source;
+pub mod subgraph_cache;
 pub mod upload;
 
 use ogive_net::{Socket, Stream, encoding, growth};
@@ -87,4 +88,5 @@ pub use response_headers::{
 pub use service::{ServiceRequest, SubgraphService};
 pub use signer::{Ready, Refused, SignError, Signer, Signing, Unsigned};
 pub use source::Source;
+pub use subgraph_cache::{PrivateId, SubgraphCachePolicy};
 pub use upload::{Attachment, FeedError, Files, PieceSender, Pieces};

@@ -1,6 +1,9 @@
 //! The seam to the executor: one client request's view of the subgraphs.
 
+mod cached;
+mod cached_entities;
 mod hooked;
+mod serviced;
 mod subscribe;
 
 use std::{
@@ -12,6 +15,7 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_base::Reservation;
+use ogive_cache::{ClockStamp, ResponseCache};
 use ogive_execute::{
     ErrorRules, EventStreamFuture, Failure, FailureReport, RequestLimits, StreamScan,
     SubgraphRequest, Transport, TransportFuture,
@@ -21,7 +25,7 @@ use tokio::time::Instant;
 
 use crate::{
     Answered, CallerContext, Client, Collected, Endpoint, FetchAdmission, FetchHook, Observer,
-    Reporter, ResponseHeaderRules, ServiceRequest,
+    Reporter, ResponseHeaderRules,
     answer::Exchanged,
     balance::{Chosen, Replicas},
     budget::Budget,
@@ -83,6 +87,10 @@ pub struct RequestTransport<'a> {
     is_limited: Cell<bool>,
     /// What clients are told of errors.
     error_rules: Option<&'a dyn ErrorRules>,
+    /// Where answers are kept across requests.
+    cache: Option<&'a ResponseCache>,
+    /// Whether a mutation was sent: entries from before it are not used.
+    has_mutated: Cell<bool>,
 }
 
 /// A request's body while it is under way, as the process counts it.
@@ -191,7 +199,15 @@ impl<'a> RequestTransport<'a> {
             admission: None,
             is_limited: Cell::new(false),
             error_rules: None,
+            cache: None,
+            has_mutated: Cell::new(false),
         }
+    }
+
+    /// Keeps answers across requests there, as far as endpoints ask for it.
+    #[must_use]
+    pub fn kept_in(self, cache: Option<&'a ResponseCache>) -> Self {
+        RequestTransport { cache, ..self }
     }
 
     /// Tells clients of errors what these rules make of them.
@@ -391,8 +407,9 @@ impl RequestTransport<'_> {
         Some(outgoing.identity(self.client, endpoint, self.observer))
     }
 
-    /// Sends a request, or joins an equal one that is under way.
-    async fn shared(&self, request: &Prepared<'_>) -> Outcome {
+    /// Sends a request, or joins an equal one that is under way. `after`: the last invalidation before which no joined
+    /// request may have been sent, because its answer is about to be kept.
+    async fn shared(&self, request: &Prepared<'_>, after: Option<ClockStamp>) -> Outcome {
         let Prepared {
             endpoint, outgoing, ..
         } = request;
@@ -403,8 +420,12 @@ impl RequestTransport<'_> {
         {
             return Box::pin(self.tries(request)).await;
         }
+        let identity = outgoing.identity(self.client, endpoint, self.observer);
         let key = RequestKey {
-            identity: outgoing.identity(self.client, endpoint, self.observer),
+            identity: match after {
+                None => identity,
+                Some(stamp) => stamped(&identity, stamp),
+            },
             body: asked.body.clone(),
         };
         let lead =
@@ -737,50 +758,11 @@ impl RequestTransport<'_> {
     }
 }
 
-impl RequestTransport<'_> {
-    /// The answer of what stands in for a subgraph without URL.
-    async fn serviced(&self, request: &Prepared<'_>, error: Failure) -> Outcome {
-        if let Some(admission) = self.admission {
-            self.admit(admission, request.endpoint).await?;
-        }
-        serviced(request, error).await
-    }
-}
-
-async fn serviced(request: &Prepared<'_>, error: Failure) -> Outcome {
-    let endpoint = request.endpoint;
-    let Some(service) = &endpoint.service else {
-        return Err(error);
-    };
-    let permit = endpoint.health.admit(endpoint.traffic.breaker);
-    let permit = permit.ok_or_else(|| left_alone(endpoint))?;
-    let within = request.deadline.saturating_duration_since(Instant::now());
-    let answered = service.send(ServiceRequest {
-        request: request.request.clone(),
-        within,
-        bytes_max: endpoint.traffic.response_bytes_refused(),
-        on_loss: Box::new(|_| {}),
-    });
-    let answered = match tokio::time::timeout_at(request.deadline, answered).await {
-        Ok(answered) => answered,
-        Err(_) => Err(too_slow(endpoint)),
-    };
-    let answered = answered.map(|response| Exchanged {
-        response,
-        retry_after: None,
-        headers: HeaderMap::new(),
-        personal: false,
-        echoes: Vec::new(),
-    });
-    let verdict = match &answered {
-        // Whatever its status is.
-        Ok(_) => Some(true),
-        Err(_) => verdict(request, &answered),
-    };
-    if verdict.is_some_and(|is_well| permit.done(is_well)) {
-        tracing::warn!(subgraph = &*endpoint.name, "the circuit breaker opens");
-    }
-    answered
+/// An identity of requests that are sent after this invalidation and before the next one.
+fn stamped(identity: &[u8], stamp: ClockStamp) -> Rc<[u8]> {
+    let (epoch, number) = (stamp.epoch.to_ne_bytes(), stamp.number.to_ne_bytes());
+    // No header begins like this.
+    Rc::from([identity, b"@", &epoch, &number].concat())
 }
 
 fn replicas(endpoint: &Endpoint) -> Result<&Replicas, Failure> {
@@ -871,7 +853,10 @@ impl RequestTransport<'_> {
                         watched,
                         ahead,
                     };
-                    self.shared(&request).await
+                    match &endpoint.cache {
+                        None => self.shared(&request, None).await,
+                        Some(policy) => Box::pin(self.cached(policy, &request)).await,
+                    }
                 }
                 Some(attachment) => {
                     let deadline = self.deadline.unwrap_or(deadline);

@@ -35,6 +35,7 @@ mod rates;
 mod redaction;
 mod refine;
 mod resilience;
+mod response_cache;
 mod reuse;
 mod scenarios;
 mod scripts;

@@ -21,7 +21,10 @@ use super::{
     conditions::{ClientHeaders, condition},
     signers::{own_headers, signer},
 };
-use crate::{shared::attributes::looks_at_answers, tls::subgraph_tls};
+use crate::{
+    shared::{attributes::looks_at_answers, response_cache::cache_policy},
+    tls::subgraph_tls,
+};
 
 /// One subgraph.
 pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
@@ -110,19 +113,25 @@ pub(crate) fn endpoint(config: &Config, name: &str, url: &str) -> Endpoint {
         )
         .owning(own_headers(config, name)),
     );
-    let answers = config.response_header_rules(name);
-    let answers = answers.filter_map(|rule| response_header_rule(rule, &config.telemetry.clients));
-    endpoint.response_headers = ResponseHeaderRules::new(answers.collect());
+    endpoint.response_headers = response_header_rules(config, name);
     if endpoint.is_https() || may_go_elsewhere(config) {
         endpoint.tls = subgraph_tls(config, name, http2);
     }
     endpoint.extensions = extensions(config, name);
     endpoint.keeps_headers = keeps_headers(config);
+    endpoint.cache = cache_policy(config, name, &urls);
     endpoint.events = event_source(config, name);
     endpoint.signer = signer(config, name);
     endpoint.shows_errors = config.includes_subgraph_errors(name);
     add_elsewhere(config, name, http2, &mut endpoint);
     endpoint
+}
+
+/// What becomes of the headers of a subgraph's answers.
+fn response_header_rules(config: &Config, name: &str) -> ResponseHeaderRules {
+    let rules = config.response_header_rules(name);
+    let rules = rules.filter_map(|rule| response_header_rule(rule, &config.telemetry.clients));
+    ResponseHeaderRules::new(rules.collect())
 }
 
 /// The other URLs of a subgraph, and what has to hold of requests that go there.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use ogive_base::BitSet;
+use ogive_cache::ResponseCache;
 use ogive_config::Config;
 use ogive_federation::Supergraph;
 use ogive_planner::PlanOptions;
@@ -63,6 +64,8 @@ pub struct SchemaState {
     pub options: PipelineOptions,
     /// Who may ask for what.
     pub(crate) access: Access,
+    /// Where answers of subgraphs are kept across requests; empty if they are not.
+    cache: OnceLock<Arc<ResponseCache>>,
 }
 
 impl SchemaState {
@@ -133,6 +136,7 @@ impl SchemaState {
             feedback: Feedback::new(config, endpoints.iter().map(|e| &*e.name)),
             refinement: Refinement::new(RefineLimits::new(config)),
             supergraph,
+            cache: OnceLock::new(),
             event_endpoints: endpoints.iter().map(|_| OnceLock::new()).collect(),
             endpoints,
         };
@@ -141,6 +145,17 @@ impl SchemaState {
 }
 
 impl SchemaState {
+    /// Keeps answers of subgraphs across requests in this cache. A later call with another cache has no effect.
+    pub(crate) fn keep_answers_in(&self, cache: &Arc<ResponseCache>) {
+        let _ = self.cache.set(Arc::clone(cache));
+    }
+
+    /// Where answers of subgraphs are kept across requests.
+    #[inline]
+    pub(crate) fn cache(&self) -> Option<&ResponseCache> {
+        self.cache.get().map(|cache| &**cache)
+    }
+
     /// Lets something in this process answer for a subgraph, in place of HTTP. Whether there is such a subgraph.
     pub fn serve_locally(&mut self, name: &str, service: Arc<dyn SubgraphService>) -> bool {
         let Some(endpoint) = self.endpoints.iter_mut().find(|one| *one.name == *name) else {

@@ -11,6 +11,7 @@ pub mod observe;
 pub mod observe_options;
 pub(crate) mod open_response;
 pub(crate) mod operation_values;
+pub(crate) mod response_cache;
 pub(crate) mod selectors;
 pub(crate) mod shared_state;
 pub mod stage;

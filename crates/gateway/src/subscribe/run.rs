@@ -213,6 +213,8 @@ impl SourceInput {
             let requests = watch.as_deref().and_then(StageObserver::requests);
             let admission = rates.as_ref().map(|rates| rates as &dyn FetchAdmission);
             let transport = execution.transport(requests, admission, held);
+            // An event says that something has changed: entries may be older.
+            let transport = transport.kept_in(None);
             let input = plan.input(observer.is_some_and(StageObserver::wants_fetches));
             pin!(execute_event(&planned.plan, input, &transport, event)).await
         };

@@ -133,7 +133,10 @@ impl RequestTransport<'_> {
                     watched,
                     ahead: None,
                 };
-                self.shared(&request).await
+                match &endpoint.cache {
+                    None => self.shared(&request, None).await,
+                    Some(policy) => Box::pin(self.cached(policy, &request)).await,
+                }
             }
         };
         if let Some(files) = self.files {
@@ -198,6 +201,7 @@ pub(super) fn elsewhere(endpoint: &Endpoint, url: &str) -> Result<Endpoint, Fail
     let mut elsewhere = endpoint.clone();
     elsewhere.replicas = Ok(Arc::new(replicas));
     elsewhere.traffic.deduplicate_query = false;
+    elsewhere.cache = None;
     // What fails there says nothing of the subgraph.
     elsewhere.health = Arc::default();
     elsewhere.signer = elsewhere.signer.filter(|_| is_known);
