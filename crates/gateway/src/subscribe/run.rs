@@ -291,6 +291,17 @@ async fn change(mut ending: watch::Receiver<EndState>) -> Option<Ending> {
     Some((state, ending))
 }
 
+/// Ends a subscription for which no subgraph may be asked; the response says why.
+async fn ask_nothing(
+    input: &SourceInput,
+    plan: &SourcePlan,
+    hooks: &mut Option<KeptRun>,
+) -> StreamEnd {
+    let by = EventContext::new(&input.opener, hooks);
+    let response = Box::pin(input.respond(plan, by, Err(no_events()))).await;
+    StreamEnd::Failed(response.json)
+}
+
 /// Serves the subscribers, and says how it ended.
 async fn serve(
     input: &SourceInput,
@@ -310,16 +321,11 @@ async fn serve(
     };
     let opener = &input.opener;
     let Some((request, endpoint)) = plan.lasting_source() else {
-        // Nothing may be asked: the response says why.
-        let nothing = Err(no_events());
-        let by = EventContext::new(opener, hooks);
-        let response = Box::pin(input.respond(&plan, by, nothing)).await;
-        return StreamEnd::Failed(response.json);
+        return ask_nothing(input, &plan, hooks).await;
     };
     let endpoint = input.opening.endpoint().unwrap_or(endpoint);
-    let headers = &input.opener.headers;
     let caller = OperationCaller::new(&context, &operation);
-    let transport = RequestTransport::new(&input.worker.client, &*endpoint, headers, None)
+    let transport = RequestTransport::new(&input.worker.client, &*endpoint, &opener.headers, None)
         .asked_by(Some(&caller))
         .reporting_to(Some(&telling as &dyn Reporter));
     let mut opening = Some(input.opening.open(&transport, request));

@@ -142,10 +142,11 @@ fn hooks_see_requests_and_events_whichever_protocol_the_subgraph_speaks() {
                 "fn subgraph_service(service, name) {{
                     service.map_request(|request| {{ request.subgraph.uri.port = {port}; }});
                     service.map_response(|response| {{
-                        if !response.has_next {{ return; }}
-                        let data = response.body.data;
-                        data.userAdded.name += \"!\";
-                        response.body.data = data;
+                        if response.has_next {{
+                            let data = response.body.data;
+                            data.userAdded.name += \"!\";
+                            response.body.data = data;
+                        }}
                     }});
                 }}"
             )));
