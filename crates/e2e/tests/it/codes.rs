@@ -13,7 +13,7 @@ use ogive_failure::ErrorCode;
 
 /// Crates whose words reach clients. Those of `schema`, `federation` and `compose` are about schemas, and reach people
 /// who publish them.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 13] = [
     "json",
     "syntax",
     "operation",
@@ -23,6 +23,9 @@ const CRATES: [&str; 10] = [
     "transport",
     "brokers",
     "identity",
+    "server",
+    "hooks",
+    "edge",
     "gateway",
 ];
 

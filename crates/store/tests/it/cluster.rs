@@ -90,6 +90,7 @@ fn sentinels_say_where_the_server_is_and_which_one_takes_its_place() {
     let during = passed(&processes, 20, quota);
     sentinel.has_said("+switch-master");
     processes.iter().for_each(Process::until_connected);
+    processes.iter().for_each(Process::until_sharing);
     // The replica knows what was taken.
     let after = passed(&processes, 300, quota);
     let all = before + during + after;
