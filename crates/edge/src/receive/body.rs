@@ -136,7 +136,9 @@ async fn read_frames<B: RequestBody>(
             continue;
         };
         let data = data.copy_to_bytes(data.remaining());
-        let so_far = rest.as_ref().map_or(first.len(), GrowingBody::len);
+        let so_far = rest
+            .as_ref()
+            .map_or(first.len(), GrowingBody::bytes_received);
         let read = so_far + data.len();
         if read > max {
             return Err(Unread::sending(too_large(max)));

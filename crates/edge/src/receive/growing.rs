@@ -132,8 +132,8 @@ impl<'m> GrowingBody<'m> {
             counted: 0,
         }
     }
-    /// Bytes that came.
-    pub fn len(&self) -> usize {
+    /// Number of bytes that have arrived.
+    pub fn bytes_received(&self) -> usize {
         self.length
     }
     /// Appends bytes, if there is memory for them.
@@ -199,7 +199,7 @@ mod tests {
             let room: usize = body.pieces.iter().map(Vec::capacity).sum();
             assert_eq!(memory.used(), room);
             assert!(room < sent.len() + LARGEST, "{room} for {}", sent.len());
-            assert_eq!(body.len(), sent.len());
+            assert_eq!(body.bytes_received(), sent.len());
         }
         assert!(body.whole() == sent);
         assert_eq!(memory.used(), sent.len());

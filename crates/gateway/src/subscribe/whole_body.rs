@@ -38,7 +38,7 @@ pub(crate) async fn read_whole<B: RequestBody>(
             let Ok(mut data) = frame.into_data() else {
                 continue;
             };
-            if read.len() + data.remaining() > bytes_max {
+            if read.bytes_received() + data.remaining() > bytes_max {
                 return Err(refusal(413, "the request's body is too large"));
             }
             while data.has_remaining() {

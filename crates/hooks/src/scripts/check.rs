@@ -5,9 +5,10 @@ use std::{collections::BTreeSet, fmt};
 use rhai::{AST, ASTNode, Expr, Stmt};
 
 use super::{
-    ProgramError, members,
+    ProgramError,
+    loaded::Scripts,
+    members,
     program::{Program, engine},
-    scripts::Scripts,
     uses::functions,
 };
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::Stage;
 
 use super::{
-    scripts::ROUTER,
+    loaded::ROUTER,
     uses::{Definition, MemberPath},
 };
 

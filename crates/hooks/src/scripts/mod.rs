@@ -20,6 +20,8 @@ mod check;
 #[cfg(feature = "scripts")]
 mod exchange;
 #[cfg(feature = "scripts")]
+mod loaded;
+#[cfg(feature = "scripts")]
 mod members;
 #[cfg(feature = "scripts")]
 mod modules;
@@ -27,8 +29,6 @@ mod modules;
 mod objects;
 #[cfg(feature = "scripts")]
 mod program;
-#[cfg(feature = "scripts")]
-mod scripts;
 #[cfg(not(feature = "scripts"))]
 mod stub;
 #[cfg(feature = "scripts")]
@@ -41,8 +41,8 @@ pub use check::{Call, check, require_offered};
 pub use error::ProgramError;
 pub use limits::Limits;
 #[cfg(feature = "scripts")]
-pub use program::Program;
+pub use loaded::Scripts;
 #[cfg(feature = "scripts")]
-pub use scripts::Scripts;
+pub use program::Program;
 #[cfg(not(feature = "scripts"))]
 pub use stub::{Program, Scripts, check, require_offered};

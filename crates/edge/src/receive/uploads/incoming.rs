@@ -175,7 +175,7 @@ pub(super) async fn text(
     let mut whole = GrowingBody::new(arriving);
     while let Some(piece) = field.chunk().await.map_err(of_parser)? {
         collected.end();
-        if whole.len() + piece.len() > bytes_max {
+        if whole.bytes_received() + piece.len() > bytes_max {
             let message = format!("the field `{name}` is larger than {bytes_max} bytes");
             return Err(refusal(codes::REQUEST_TOO_LARGE, message));
         }
