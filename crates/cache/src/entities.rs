@@ -140,8 +140,13 @@ impl<'a> EntityRequest<'a> {
                 return None;
             }
         }
-        let errors = tree.root().get("errors").filter(|errors| !errors.is_null());
-        let errors = errors.map(|errors| self.moved_errors(errors, wanted, body));
+        let errors = match tree.root().get("errors") {
+            Some(errors) if errors.kind() == Kind::Array => {
+                Some(self.moved_errors(errors, wanted, body))
+            }
+            Some(errors) if !errors.is_null() => return None,
+            _ => None,
+        };
         let extensions = tree.root().get("extensions");
         Some(EntityAnswer {
             entities,
@@ -151,42 +156,39 @@ impl<'a> EntityRequest<'a> {
         })
     }
 
-    /// The errors of an answer, as items of a list, with the places that their entities have in the whole request.
-    fn moved_errors(&self, errors: Node<'_>, wanted: &[bool], body: &[u8]) -> Vec<u8> {
-        let range = errors.range();
-        let places = errors.items().filter_map(|error| {
-            let mut path = error.get("path")?.items();
-            let (key, index) = (path.next()?.string()?, path.next()?);
-            let place = self.place_of(&key, index.number()?.parse().ok()?, wanted)?;
-            let own = index.range();
-            Some((
-                own.start - range.start..own.end - range.start,
-                place.to_string().into_bytes(),
-            ))
-        });
-        replaced(&body[range.clone()], places.collect())
+    /// The errors of an answer, with the places that their entities have in the whole request.
+    fn moved_errors(&self, errors: Node<'_>, wanted: &[bool], body: &[u8]) -> Vec<Vec<u8>> {
+        let places = self.places(wanted);
+        let moved = |error: Node<'_>| {
+            let range = error.range();
+            let moved = place_of(error, &places).map(|(index, place)| {
+                let own = index.start - range.start..index.end - range.start;
+                (own, place.to_string().into_bytes())
+            });
+            replaced(&body[range], moved.into_iter().collect())
+        };
+        errors.items().map(moved).collect()
     }
 
-    /// Where the wanted entity of this index stands among all of its field.
-    fn place_of(&self, key: &str, index: usize, wanted: &[bool]) -> Option<usize> {
-        let mut start = 0;
-        for lookup in &self.lookups {
-            let count = lookup.representations.len();
-            if lookup.response_key == key {
-                let own = wanted.get(start..start + count)?.iter().enumerate();
-                let mut asked = own.filter(|(_, is_wanted)| **is_wanted);
-                return asked.nth(index).map(|(place, _)| place);
+    /// Where the wanted entities of each field stand among all of the field.
+    fn places(&self, wanted: &[bool]) -> Vec<FieldPlaces<'_>> {
+        let mut wanted = wanted.iter();
+        let fields = self.lookups.iter().map(|lookup| {
+            let own = wanted.by_ref().take(lookup.representations.len());
+            let asked = own.enumerate().filter(|(_, is_wanted)| **is_wanted);
+            FieldPlaces {
+                response_key: &lookup.response_key,
+                places: asked.map(|(place, _)| place).collect(),
             }
-            start += count;
-        }
-        None
+        });
+        fields.collect()
     }
 
     /// The answer to the whole request. `entities`: by the order of [`representations`](EntityRequest::representations).
     pub fn merge<'e>(
         &self,
         entities: impl IntoIterator<Item = &'e [u8]>,
-        errors: Option<&[u8]>,
+        errors: Option<&[Vec<u8>]>,
         extensions: Option<&[u8]>,
     ) -> Vec<u8> {
         let mut entities = entities.into_iter();
@@ -204,13 +206,16 @@ impl<'a> EntityRequest<'a> {
             out.push(b']');
         }
         out.push(b'}');
-        for (key, value) in [("errors", errors), ("extensions", extensions)] {
-            if let Some(value) = value {
-                out.push(b',');
-                ogive_json::write_string(&mut out, key);
-                out.push(b':');
-                out.extend_from_slice(value);
+        if let Some(errors) = errors {
+            out.extend_from_slice(b",\"errors\":[");
+            for error in errors {
+                push_item(&mut out, error);
             }
+            out.push(b']');
+        }
+        if let Some(extensions) = extensions {
+            out.extend_from_slice(b",\"extensions\":");
+            out.extend_from_slice(extensions);
         }
         out.push(b'}');
         out
@@ -253,12 +258,27 @@ impl<'a> EntityLookup<'a> {
 pub struct EntityAnswer<'b> {
     /// By the order of the request; `None` where an entity was not asked for.
     pub entities: Vec<Option<&'b [u8]>>,
-    /// The list of errors, if there is one, with paths into the answer to the whole request.
-    pub errors: Option<Vec<u8>>,
+    /// The errors, if there is a list of them, each with a path into the answer to the whole request.
+    pub errors: Option<Vec<Vec<u8>>>,
     /// `extensions`, if there are some.
     pub extensions: Option<&'b [u8]>,
     /// The tags of the entities that were asked for, in order: `extensions.apolloEntityCacheTags`.
     pub tags: Vec<Vec<String>>,
+}
+
+/// The wanted entities of one `_entities` field: for each, where it stands among all entities of the field.
+struct FieldPlaces<'l> {
+    response_key: &'l str,
+    places: Vec<usize>,
+}
+
+/// The index in the path of an error, where it is written, and the place of its entity in the whole request.
+fn place_of(error: Node<'_>, places: &[FieldPlaces<'_>]) -> Option<(Range<usize>, usize)> {
+    let mut path = error.get("path")?.items();
+    let (key, index) = (path.next()?.string()?, path.next()?);
+    let field = places.iter().find(|field| field.response_key == key)?;
+    let asked: usize = index.number()?.parse().ok()?;
+    Some((index.range(), *field.places.get(asked)?))
 }
 
 /// The tags of the entities of an answer.
@@ -307,4 +327,32 @@ fn replaced(text: &[u8], mut parts: Vec<(Range<usize>, Vec<u8>)>) -> Vec<u8> {
     }
     out.extend_from_slice(&text[from..]);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &[u8] = br#"{"query":"query($r:[_Any!]!){_entities(representations:$r){...on A{b}}}","variables":{"r":[{"id":1},{"id":2},{"id":3}]}}"#;
+
+    /// An empty list before another one made the answer invalid JSON.
+    #[test]
+    fn errors_of_answers_have_their_places_and_merge_into_one_list() {
+        let asked = EntityRequest::read(BODY).unwrap();
+        let read = |wanted: [bool; 3], body| asked.read_answer(&wanted, body);
+        let none = read(
+            [true, false, false],
+            br#"{"data":{"_entities":[1]},"errors":[ ]}"#,
+        );
+        let mut errors = none.unwrap().errors.unwrap();
+        let one = br#"{"data":{"_entities":[null,3]},"errors":[{"path":["_entities",1,"b"]},{"message":"a"}]}"#;
+        errors.extend(read([false, true, true], one).unwrap().errors.unwrap());
+        let merged = asked.merge([&b"1"[..], b"null", b"3"], Some(&errors), None);
+        assert_eq!(
+            String::from_utf8(merged).unwrap(),
+            r#"{"data":{"_entities":[1,null,3]},"errors":[{"path":["_entities",2,"b"]},{"message":"a"}]}"#
+        );
+        let text = br#"{"data":{"_entities":[1]},"errors":"no list"}"#;
+        assert!(read([true, false, false], text).is_none());
+    }
 }

@@ -3,6 +3,9 @@
 //! The text is the one that plans write: no comments, no fragments by name. A text in another form is not taken apart, so a
 //! mistake here costs hits and never mixes answers.
 
+/// Most variables that a selection may use. A text with more of them is not taken apart, so looking each up stays cheap.
+const VARIABLES_MAX: usize = 64;
+
 /// One `_entities` field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct EntityField<'q> {
@@ -88,6 +91,9 @@ fn selection_at(text: &str) -> Option<(usize, Vec<&str>)> {
             b'$' => {
                 let (name, _) = name_at(&text[at + 1..])?;
                 if !used.contains(&name) {
+                    if used.len() == VARIABLES_MAX {
+                        return None;
+                    }
                     used.push(name);
                 }
             }
@@ -166,6 +172,16 @@ mod tests {
         ] {
             assert_eq!(entity_fields(query), None, "{query}");
         }
+    }
+
+    #[test]
+    fn a_selection_with_more_variables_than_the_limit_is_left_whole() {
+        let with = |count: usize| {
+            let used: String = (0..count).map(|n| format!("a{n}:b(c:$v{n})")).collect();
+            format!("query($r:[_Any!]!){{_entities(representations:$r){{{used}}}}}")
+        };
+        assert!(entity_fields(&with(VARIABLES_MAX)).is_some());
+        assert_eq!(entity_fields(&with(VARIABLES_MAX + 1)), None);
     }
 
     #[test]

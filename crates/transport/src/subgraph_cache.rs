@@ -73,7 +73,8 @@ impl SubgraphCachePolicy {
         &self,
         cache: &ResponseCache,
         subgraph: &str,
-        (content, extensions): (Content<'_>, &[u8]),
+        content: Content<'_>,
+        extensions: &[u8],
     ) -> Key {
         cache.keys().first(&KeyParts {
             subgraph,

@@ -123,8 +123,9 @@ impl CachedFetch<'_, '_, '_> {
     }
 
     pub(super) fn first_key(&self, content: Content<'_>, extensions: &[u8]) -> Key {
-        let content = (content, extensions);
-        self.policy.first_key(self.cache, self.subgraph(), content)
+        let subgraph = self.subgraph();
+        self.policy
+            .first_key(self.cache, subgraph, content, extensions)
     }
 
     /// Decides who sends the request for a key that is missing. Another request may have stored the answer between the
@@ -223,6 +224,15 @@ pub(super) struct Keeping<'k, 'f, 'a, 'p> {
     pub(super) exchange: Exchange,
 }
 
+/// An answer, or an entity of one, that is about to become an entry.
+pub(super) struct NewEntry<'e> {
+    pub(super) first: Key,
+    pub(super) kind: EntryKind,
+    pub(super) body: &'e [u8],
+    pub(super) storable: ogive_cache::Storable,
+    pub(super) tags: Vec<ogive_cache::Tag>,
+}
+
 impl<'k, 'f, 'a, 'p> Keeping<'k, 'f, 'a, 'p> {
     pub(super) fn begin(fetch: &'k CachedFetch<'f, 'a, 'p>) -> Self {
         let now = Timestamp::now();
@@ -248,12 +258,14 @@ impl<'k, 'f, 'a, 'p> Keeping<'k, 'f, 'a, 'p> {
                 }
                 let names = tags_of_answer(tree.root());
                 let tags = self.tags().of_answer(&exchanged.headers, &names);
-                self.store(
+                let entry = NewEntry {
                     first,
-                    (EntryKind::Response, body),
-                    exchanged,
-                    (storable, tags),
-                )
+                    kind: EntryKind::Response,
+                    body,
+                    storable,
+                    tags,
+                };
+                self.store(entry, exchanged)
             });
         self.note(&stored);
         stored
@@ -285,12 +297,17 @@ impl<'k, 'f, 'a, 'p> Keeping<'k, 'f, 'a, 'p> {
 
     pub(super) fn store(
         &self,
-        first: Key,
-        (kind, body): (EntryKind, &[u8]),
+        entry: NewEntry<'_>,
         exchanged: &Exchanged,
-        (storable, tags): (ogive_cache::Storable, Vec<ogive_cache::Tag>),
     ) -> Result<(), StoringRefusal> {
         let fetch = self.fetch;
+        let NewEntry {
+            first,
+            kind,
+            body,
+            storable,
+            tags,
+        } = entry;
         if body.len() > fetch.policy.storing.entry_bytes_max {
             return Err(StoringRefusal::TooBig);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use ogive_cache::{
-    Entry, EntryKind, Key, Leader, Representation, StoringRefusal, Timestamp, Use, Waiter,
+    Entry, EntryKind, Key, Leader, Representation, Timestamp, Use, Waiter,
     entities::{EntityAnswer, EntityRequest},
 };
 use ogive_execute::SubgraphRequest;
@@ -13,7 +13,7 @@ use tokio::time::timeout_at;
 
 use super::{
     Outcome, Prepared,
-    cached::{CachedFetch, Keeping, Missing, aged_headers, exchanged, usable},
+    cached::{CachedFetch, Keeping, Missing, NewEntry, aged_headers, exchanged, usable},
     too_slow,
 };
 use crate::{answer::Exchanged, cache_control};
@@ -37,7 +37,7 @@ enum Value {
 struct Fresh {
     headers: Option<HeaderMap>,
     echoes: Vec<http::HeaderName>,
-    errors: Option<Vec<u8>>,
+    errors: Option<Vec<Vec<u8>>>,
     extensions: Option<Vec<u8>>,
 }
 
@@ -211,9 +211,14 @@ impl<'b> Batch<'b> {
             let own = tags.next().map_or(&[][..], |own| own);
             let mut tags = kept.tags().of_answer(&exchanged.headers, own);
             tags.extend(kept.tags().of_entity(one.json));
-            let kind = (EntryKind::Entity, *entity);
-            let stored: Result<(), StoringRefusal> =
-                kept.store(*first, kind, exchanged, (storable.clone(), tags));
+            let entry = NewEntry {
+                first: *first,
+                kind: EntryKind::Entity,
+                body: entity,
+                storable: storable.clone(),
+                tags,
+            };
+            let stored = kept.store(entry, exchanged);
             kept.note(&stored);
             is_stored &= stored.is_ok();
         }
@@ -250,17 +255,13 @@ impl<'b> Batch<'b> {
 }
 
 impl Fresh {
-    /// Takes what an answer says besides entities. Of several answers, both state errors.
+    /// Takes what an answer says besides entities; the errors of all answers.
     fn take(&mut self, exchanged: Exchanged, answer: &EntityAnswer<'_>) {
-        self.errors = match (self.errors.take(), answer.errors.clone()) {
-            (Some(mut known), Some(more)) => {
-                known.pop();
-                known.push(b',');
-                known.extend_from_slice(more.strip_prefix(b"[").unwrap_or(&more));
-                Some(known)
-            }
-            (known, more) => known.or(more),
-        };
+        if let Some(errors) = &answer.errors {
+            self.errors
+                .get_or_insert_default()
+                .extend_from_slice(errors);
+        }
         self.extensions = answer.extensions.map(<[u8]>::to_vec);
         self.headers = Some(match self.headers.take() {
             None => exchanged.headers,
