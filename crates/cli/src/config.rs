@@ -80,11 +80,10 @@ fn format(word: &str) -> Result<Format, String> {
 const SETS_NOTHING: &str = "the file sets no option, so every option has its default; check that the file is the one that \
                             was meant to be written";
 
-/// Whether a configuration has nothing but blank lines and comments: often one that a template failed to write.
+/// Whether the file of a configuration sets no option: often a template failed to write it.
 fn sets_nothing(file: &Path) -> bool {
-    let text = ogive_files::read_text(file, TEXT_BYTES_MAX, Pipes::Refused).unwrap_or_default();
-    let mut lines = text.lines().map(str::trim);
-    lines.all(|line| line.is_empty() || line.starts_with('#') || line == "---")
+    ogive_files::read_text(file, TEXT_BYTES_MAX, Pipes::Refused)
+        .is_ok_and(|text| load::says_nothing(&text))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

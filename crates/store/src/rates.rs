@@ -253,6 +253,9 @@ impl SharedRates {
 
     /// Asks for more before there is nothing left, without waiting for it.
     fn ask_ahead(&self, quota: &Quota, bucket: &Arc<Bucket>) {
+        if self.store.is_regrouping() {
+            return;
+        }
         {
             let mut state = bucket.state();
             let is_enough = state.leased > quota.capacity / SLICE / 4;
@@ -264,9 +267,7 @@ impl SharedRates {
         let (rates, quota, bucket) = (self.clone(), *quota, Arc::clone(bucket));
         self.store.spawn(async move {
             let _turn = bucket.turn.lock().await;
-            if !rates.store.is_regrouping() {
-                rates.lease(&quota, 1, &bucket).await;
-            }
+            rates.lease(&quota, 1, &bucket).await;
             bucket.state().is_asking = false;
         });
     }

@@ -25,11 +25,11 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(500);
 /// How often a process says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How much longer than all processes need to find Redis again they count alone.
+/// How much longer processes count alone than they need to find Redis again.
 const REGROUP_SLACK: Duration = Duration::from_millis(200);
-/// Of a longer timeout, this much counts for the time that processes need to find Redis again.
+/// The part of the timeout that counts towards the time in which processes find Redis again.
 const REGROUP_TIMEOUT_MAX: Duration = Duration::from_secs(2);
-/// Where the end of that time is kept.
+/// The key at which Redis keeps when processes share rates again.
 const REGROUP_KEY: &str = "regroup";
 /// After how many seconds without that it is not.
 const GONE_SECONDS: u64 = 5;
@@ -161,8 +161,8 @@ impl Store {
         self.shared.is_away.load(Ordering::Relaxed)
     }
 
-    /// Whether other processes may not have found Redis again yet, after an outage. Until all of them have, Redis does not know
-    /// what they let pass meanwhile, so nobody may lease what Redis believes to be free.
+    /// Whether other processes may not have found Redis again yet after an outage. Until all of them have, Redis does not know
+    /// what they let pass during it, so no process may lease what Redis believes to be free.
     pub fn is_regrouping(&self) -> bool {
         let until = self.shared.regrouped.load(Ordering::Relaxed);
         until > 0 && self.shared.milliseconds() < until
@@ -331,11 +331,9 @@ impl Shared {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Asks Redis again from now on, after it was away; with other processes, these get the time to find it as well.
-    async fn has_returned(&self, is_back: bool) -> Result<(), StoreError> {
-        if !is_back {
-            return Ok(());
-        }
+    /// Ends an outage: this process asks Redis again. If several processes share it, none leases before all have had the time
+    /// to find it.
+    async fn end_outage(&self) -> Result<(), StoreError> {
         if self.processes.load(Ordering::Relaxed) > 1 {
             // A process looks for Redis after each pause; one look may fail just before Redis is back.
             let look = self.options.timeout.min(REGROUP_TIMEOUT_MAX);
@@ -374,7 +372,7 @@ impl Shared {
                     if replaced > 0 {
                         self.unusable(PROCESSES_KEY);
                     }
-                    if let Err(error) = self.has_returned(is_back).await {
+                    if is_back && let Err(error) = self.end_outage().await {
                         self.is_lost(&error).await;
                     }
                 }
