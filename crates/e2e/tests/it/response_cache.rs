@@ -441,7 +441,7 @@ fn an_answer_of_a_request_from_before_an_invalidation_is_not_joined_and_kept() {
     let (arriving, answering) = (Arc::clone(&arrived), Arc::clone(&answered));
     let yaml = format!("{ON}http: {{ workers: 1 }}\n");
     let world = World::start(&yaml, move |nth, asked| match nth {
-        // Nobody waits for answers that were not kept the last time.
+        // No request waits for an answer that was not stored the last time.
         0 => reply("cache-control: no-store\r\n", &asked.names()),
         2 => reply("cache-group-invalidation: \"items\"\r\n", &asked.names()),
         _ => {

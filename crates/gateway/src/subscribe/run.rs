@@ -292,11 +292,7 @@ async fn change(mut ending: watch::Receiver<EndState>) -> Option<Ending> {
 }
 
 /// Ends a subscription for which no subgraph may be asked; the response says why.
-async fn ask_nothing(
-    input: &SourceInput,
-    plan: &SourcePlan,
-    hooks: &mut Option<KeptRun>,
-) -> StreamEnd {
+async fn ask_nothing(input: &SourceInput, plan: &SourcePlan, hooks: &Option<KeptRun>) -> StreamEnd {
     let by = EventContext::new(&input.opener, hooks);
     let response = Box::pin(input.respond(plan, by, Err(no_events()))).await;
     StreamEnd::Failed(response.json)

@@ -6,6 +6,7 @@ mod components;
 #[cfg(feature = "scripts")]
 mod scripts;
 
+use http::{HeaderMap, HeaderName, HeaderValue};
 use ogive_hooks::{Body, Break, CallError, CallMode, Exchange, HookEngine};
 
 /// Lets an engine see an exchange: how it leaves the exchange, and what came of the call.
@@ -31,4 +32,16 @@ fn said_at_end(ending: &Break) -> String {
     let is_made = error["extensions"]["code"] == ending.code.as_str();
     let message = error["message"].as_str().filter(|_| is_made);
     message.unwrap_or(body).to_owned()
+}
+
+/// Headers that are written as `name=value; name=value`.
+fn headers(text: &str) -> HeaderMap {
+    let mut out = HeaderMap::new();
+    let lines = text.split(';').map(str::trim);
+    for line in lines.filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once('=').unwrap();
+        let name = HeaderName::from_bytes(name.trim().as_bytes()).unwrap();
+        out.append(name, HeaderValue::from_str(value.trim()).unwrap());
+    }
+    out
 }

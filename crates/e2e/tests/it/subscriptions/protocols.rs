@@ -100,8 +100,8 @@ fn called_back(heartbeat: &str) -> String {
     )
 }
 
-#[test]
-fn events_arrive_whichever_protocol_the_subgraph_speaks() {
+/// The protocols that a subgraph may speak, each with its configuration.
+fn every_mode() -> impl Iterator<Item = (&'static str, String)> {
     let protocols = [
         "auto",
         "graphql_ws",
@@ -110,8 +110,12 @@ fn events_arrive_whichever_protocol_the_subgraph_speaks() {
         "multipart",
     ];
     let modes = protocols.map(|protocol| (protocol, mode(protocol)));
-    let called = ("callback", called_back("60s"));
-    for (protocol, mode) in modes.into_iter().chain([called]) {
+    modes.into_iter().chain([("callback", called_back("60s"))])
+}
+
+#[test]
+fn events_arrive_whichever_protocol_the_subgraph_speaks() {
+    for (protocol, mode) in every_mode() {
         let answer = subscribed(&mode, &[]);
         let names = answer.split("\"name\":\"").skip(1).map(|rest| &rest[..3]);
         let names: Vec<&str> = names.collect();
@@ -124,16 +128,7 @@ fn events_arrive_whichever_protocol_the_subgraph_speaks() {
 /// The subgraph is reached only at the URL that a hook sends the request to, and its events are those that a hook makes of them.
 #[test]
 fn hooks_see_requests_and_events_whichever_protocol_the_subgraph_speaks() {
-    let protocols = [
-        "auto",
-        "graphql_ws",
-        "graphql_transport_ws",
-        "sse",
-        "multipart",
-    ];
-    let modes = protocols.map(|protocol| (protocol, mode(protocol)));
-    let called = ("callback", called_back("60s"));
-    for (protocol, mode) in modes.into_iter().chain([called]) {
+    for (protocol, mode) in every_mode() {
         let mut script = None;
         let answer = subscribed_with(&mode, &[], |url| {
             let port = url.rsplit(':').next().unwrap();

@@ -6,7 +6,8 @@ use ogive_hooks::{
     components::{Component, ComponentError, Decision, PolicyQuestion, Verdict},
 };
 
-use super::guest::{component, headers, options};
+use super::guest::{component, options};
+use crate::headers;
 
 /// A component that decides one thing. With the header `x-evil`, or where policies are asked for, it does harm.
 fn deciding(

@@ -4,7 +4,7 @@
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::Method;
 use ogive_hooks::components::{
     Component, ComponentError, ComponentOptions, Permissions, hook_of, options, outgoing::Host,
 };
@@ -12,6 +12,8 @@ use ogive_hooks::{Body, Exchange, RequestHead, Stage};
 use serde_json::value::RawValue;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
+
+use crate::headers;
 
 const PRELUDE: &str = include_str!("prelude.wat");
 const HOOKS: &str = include_str!("../../../wit/hooks.wit");
@@ -152,17 +154,6 @@ pub(crate) fn options(permitted: &str) -> ComponentOptions {
 /// A component with one hook.
 pub(crate) fn plugin(hook: &str, text: &str, permitted: &str) -> Result<Component, ComponentError> {
     Component::of(options(permitted), &component(&[(hook, text)], ""))
-}
-
-pub(crate) fn headers(text: &str) -> HeaderMap {
-    let mut out = HeaderMap::new();
-    let lines = text.split(';').map(str::trim);
-    for line in lines.filter(|line| !line.is_empty()) {
-        let (name, value) = line.split_once('=').unwrap();
-        let name = HeaderName::from_bytes(name.trim().as_bytes()).unwrap();
-        out.append(name, HeaderValue::from_str(value.trim()).unwrap());
-    }
-    out
 }
 
 /// An exchange with something in it.

@@ -6,12 +6,14 @@ mod hostile;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::Method;
 use ogive_hooks::Stage;
 use ogive_hooks::{
     Body, Exchange, RequestHead,
     scripts::{Limits, Program, Scripts},
 };
+
+use crate::headers;
 
 /// A folder of scripts; gone with the test.
 pub(crate) struct Folder(PathBuf);
@@ -56,20 +58,6 @@ pub(crate) fn stage(name: &str) -> Stage {
     let mut all = Stage::ALL.into_iter();
     all.find(|stage| stage.name() == name)
         .unwrap_or_else(|| panic!("{name}"))
-}
-
-pub(crate) fn headers(text: &str) -> HeaderMap {
-    let mut out = HeaderMap::new();
-    for line in text
-        .split(';')
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-    {
-        let (name, value) = line.split_once('=').unwrap();
-        let name = HeaderName::from_bytes(name.trim().as_bytes()).unwrap();
-        out.append(name, HeaderValue::from_str(value.trim()).unwrap());
-    }
-    out
 }
 
 /// An exchange with something in it.
